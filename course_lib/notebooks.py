@@ -1,0 +1,47 @@
+"""Running a lesson from top to bottom, as a student's *Run All* does, and storing what it shows."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+
+
+def lessons() -> list[Path]:
+    """The notebooks, in order."""
+    return sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
+
+
+def lesson(name: str) -> Path:
+    """The notebook whose name starts with ``name``, such as '01' or '01_rnn_limits'."""
+    found = [path for path in lessons() if path.stem.startswith(name)]
+    if len(found) != 1:
+        raise ValueError(f"Expected the start of one lesson's name; {name!r} fits {len(found)} of {[p.stem for p in lessons()]}.")
+    return found[0]
+
+
+def execute(notebook: NotebookNode, folder: Path = FOLDER, **environment: str) -> NotebookNode:
+    """Run all cells in a new kernel, with ``environment`` set; the outputs are stored in the notebook itself."""
+    client = NotebookClient(notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client.store_widget_state = False  # GitHub refuses to show notebooks that carry it
+    client.execute(env=os.environ | environment)
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # times of day
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output.get("data") != {}]  # a finished progress bar
+    return notebook
+
+
+def store(path: Path) -> None:
+    """Run the lesson and write it back with its outputs, at once or not at all. Your own progress file is not touched."""
+    with tempfile.TemporaryDirectory() as elsewhere:
+        record = os.path.join(elsewhere, "progress.json")
+        notebook = execute(nbformat.read(path, as_version=4), COURSE_PROGRESS=record)
+    temporary = path.with_suffix(".tmp")
+    nbformat.write(notebook, temporary)
+    temporary.replace(path)
