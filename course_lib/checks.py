@@ -241,11 +241,10 @@ def _equal(got: tuple, want: tuple, tolerance: float) -> bool:
 
 def _gradients(outputs: Callable, function: Callable, inputs: tuple) -> tuple:
     """∂(Σ outputs · fixed weights)/∂input for every floating-point input."""
-    given = tuple(
-        v.clone().requires_grad_() if isinstance(v, Tensor) and v.is_floating_point() else v for v in inputs
+    given = tuple(v.clone().requires_grad_() if isinstance(v, Tensor) and v.is_floating_point() else v for v in inputs)
+    total = sum(
+        (value * torch.linspace(0.5, 1.5, value.numel()).view_as(value)).sum() for value in outputs(function, given)
     )
-    total = sum((value * torch.linspace(0.5, 1.5, value.numel()).view_as(value)).sum()
-                for value in outputs(function, given))
     if total.requires_grad:
         total.backward()
     return tuple(v.grad if isinstance(v, Tensor) else None for v in given)

@@ -1,4 +1,4 @@
-"""``python -m course_lib fetch`` brings the data here, once; ``python -m course_lib doctor`` looks what is missing."""
+"""``python -m course_lib``: ``fetch`` brings the data here, ``doctor`` looks what is missing, ``run`` runs lessons."""
 
 import argparse
 import os
@@ -20,10 +20,15 @@ def main(arguments: list[str] | None = None) -> int:
     fetching = commands.add_parser("fetch", help="fetch corpora and weights into the cache; skips what is there")
     fetching.add_argument("names", nargs="*", metavar="NAME", help="which (default: all but the optional ones)")
     fetching.add_argument("--list", action="store_true", help="only say what there is")
+    fetching.add_argument("--quiet", action="store_true", help="say nothing of what is there already")
     commands.add_parser("doctor", help="look at this machine, and say what to do where something is missing")
+    running = commands.add_parser("run", help="run lessons from top to bottom and store their outputs")
+    running.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 01 (default: all)")
     chosen = parser.parse_args(arguments)
     if chosen.command == "doctor":
         return doctor()
+    if chosen.command == "run":
+        return run(chosen.lessons)
     if unknown := [name for name in chosen.names if name not in everything()]:
         parser.error(f"there is no {', '.join(unknown)}; there are {', '.join(everything())}")
     entries = [everything()[name] for name in chosen.names] or list(everything().values())
@@ -31,14 +36,32 @@ def main(arguments: list[str] | None = None) -> int:
         for entry in entries:
             print(*_state(entry))
         return 0
-    return fetch([entry for entry in entries if chosen.names or not entry.optional])
+    return fetch([entry for entry in entries if chosen.names or not entry.optional], chosen.quiet)
 
 
-def fetch(entries: list[Entry]) -> int:
+def run(names: list[str]) -> int:
+    """Run the lessons and store them; stops at the first cell that fails, and leaves that lesson's file as it was."""
+    from nbclient.exceptions import CellExecutionError
+
+    from course_lib import notebooks
+
+    try:
+        for path in [notebooks.lesson(name) for name in names] or notebooks.lessons():
+            print(f"✓ {path.stem}: {notebooks.store(path):.0f} s")
+    except (CellExecutionError, ValueError) as error:
+        print(f"✗ {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def fetch(entries: list[Entry], quiet: bool = False) -> int:
     """Fetch what is not there yet; goes on after a failure, and returns 1 if there was one."""
     failed = 0
     for entry in entries:
-        if not sources.present(entry):
+        if sources.present(entry):
+            if quiet:
+                continue
+        else:
             try:
                 sources.obtain(entry)
             except FetchError as error:

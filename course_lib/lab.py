@@ -1,8 +1,8 @@
 """The lab: what a notebook talks to.
 
     lab = Lab("01_rnn_limits")
-    elman_step = lab.check("1.1", elman_step)   # ✓ yours goes on · ○ not attempted · ✗ what is wrong; then the library's
-    lab.hint("1.1")                             # a nudge; again: a sketch; again: the solution
+    elman_step = lab.check("1.1", elman_step)  # ✓ yours goes on · ○ not attempted, or ✗ why: the library's goes on
+    lab.hint("1.1")                            # a nudge; again: a sketch; again: the solution
     lab.claim("Gradients vanish", ratio, below=0.01, source="S3")
     lab.summary()
 
@@ -47,7 +47,9 @@ class Panel:
 
     def __repr__(self) -> str:
         code = textwrap.indent(self.code, "    ")
-        return "\n".join([f"{self.mark} {self.title}".strip(), *(f"  {x}" for x in self.lines), *([code] if code else [])])
+        return "\n".join(
+            [f"{self.mark} {self.title}".strip(), *(f"  {x}" for x in self.lines), *([code] if code else [])]
+        )
 
     def _repr_html_(self) -> str:
         body = "".join(f"<div>{_inline(line)}</div>" for line in self.lines)
@@ -86,7 +88,9 @@ class Lab:
         try:
             module = importlib.import_module(f"course_lib.exercises.{lesson.split('_', 1)[1]}")
         except (IndexError, ModuleNotFoundError):
-            raise ValueError(f"There is no lesson {lesson!r}; expected a notebook's name such as '01_rnn_limits'.") from None
+            raise ValueError(
+                f"There is no lesson {lesson!r}; expected a notebook's name such as '01_rnn_limits'."
+            ) from None
         self.exercises: dict[str, Exercise] = {exercise.id: exercise for exercise in module.EXERCISES}
         self.states = dict.fromkeys(self.exercises, "untouched")
         self.claims: dict[str, Claim] = {}
@@ -97,7 +101,9 @@ class Lab:
         viz.style()
         _, notice = progress.read()
         where = "your progress is kept in " + html.escape(str(progress.path()))
-        extra = f"<div>{self.device.type} · torch {torch.__version__} · {torch.get_num_threads()} threads · {where}</div>"
+        extra = (
+            f"<div>{self.device.type} · torch {torch.__version__} · {torch.get_num_threads()} threads · {where}</div>"
+        )
         title = f"Lesson {lesson.replace('_', ' ')} · profile {self.profile} · {len(self.exercises)} exercises"
         display(Panel("", title, [notice], extra=extra))
 
@@ -146,7 +152,11 @@ class Lab:
         self._guesses[key] = guess
         if guess is not None:
             progress.update(self.lesson, lambda record: record.setdefault("guesses", {}).update({key: repr(guess)}))
-        display(Panel("", f"Prediction: {key}", ["noted" if guess is not None else "none yet: write yours in the cell above"]))
+        display(
+            Panel(
+                "", f"Prediction: {key}", ["noted" if guess is not None else "none yet: write yours in the cell above"]
+            )
+        )
 
     def reveal(self, key: str, measured: Any) -> None:
         """The measurement beside the guess."""
@@ -154,10 +164,14 @@ class Lab:
             known = ", ".join(map(repr, self._guesses)) or "none"
             raise KeyError(f"No prediction is called {key!r}; predictions made so far: {known}.")
         guess = self._guesses[key]
-        extra = f"<div>you said <b>{html.escape(str(guess))}</b> · measured <b>{html.escape(_short(measured))}</b></div>"
+        extra = (
+            f"<div>you said <b>{html.escape(str(guess))}</b> · measured <b>{html.escape(_short(measured))}</b></div>"
+        )
         display(Panel("", f"Prediction and measurement: {key}", extra=extra))
 
-    def claim(self, text: str, value: float, *, above: float | None = None, below: float | None = None, source: str) -> None:
+    def claim(
+        self, text: str, value: float, *, above: float | None = None, below: float | None = None, source: str
+    ) -> None:
         """Measure a sentence: it holds when ``above < value < below``. A claim that fails also fails the summary."""
         if above is None and below is None:
             raise ValueError(f"The claim {text!r} has no bound: give above=, below=, or both.")
@@ -168,27 +182,35 @@ class Lab:
         holds = not math.isnan(value) and (above is None or value > above) and (below is None or value < below)
         state = "unasserted" if self.profile == "smoke" else "held" if holds else "failed"
         self.claims[text] = Claim(text, bound, source, value, state)
-        notice = "" if state != "failed" else "It did not hold here. If you changed the experiment, that is a finding: why?"
+        notice = (
+            "" if state != "failed" else "It did not hold here. If you changed the experiment, that is a finding: why?"
+        )
         extra = f"<div>measured <b>{_short(value)}</b></div>"
         display(Panel(MARKS[state], f"Claim: {text}", [f"expected {bound} · {source}", notice], extra=extra))
 
     def summary(self) -> None:
         """The lesson's claims with their values and the exercises with their states; raises if a claim failed."""
         lines = [f"{MARKS[self.states[id]]} {id} {exercise.title}" for id, exercise in self.exercises.items()]
-        lines += [f"{MARKS[claim.state]} {claim.text} ({claim.bound}, {claim.source})" for claim in self.claims.values()]
+        lines += [
+            f"{MARKS[claim.state]} {claim.text} ({claim.bound}, {claim.source})" for claim in self.claims.values()
+        ]
         right = sum(state == "passed" for state in self.states.values())
-        values = "".join(
-            f"<tr><td style='text-align:left'>{_inline(c.text)}</td><td>{c.bound}</td><td><b>{_short(c.value)}</b></td></tr>"
-            for c in self.claims.values()
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{_inline(claim.text)}</td><td>{claim.bound}</td>"
+            f"<td><b>{_short(claim.value)}</b></td></tr>"
+            for claim in self.claims.values()
         )
-        table = f"<table><tr><th>claim</th><th>expected</th><th>measured</th></tr>{values}</table>" if values else ""
-        title = f"Lesson {self.lesson}: {right} of {len(self.exercises)} exercises solved, {len(self.claims)} claims measured"
+        table = f"<table><tr><th>claim</th><th>expected</th><th>measured</th></tr>{rows}</table>" if rows else ""
+        solved = f"{right} of {len(self.exercises)} exercises solved"
+        title = f"Lesson {self.lesson}: {solved}, {len(self.claims)} claims measured"
         measured = {claim.text: _short(claim.value) for claim in self.claims.values()}
         progress.update(self.lesson, lambda record: record.update(claims=measured))
         display(Panel("", title, lines, extra=table))
         failed = [claim for claim in self.claims.values() if claim.state == "failed"]
         if failed:
-            found = "; ".join(f"{claim.text}: {claim.bound} expected, {_short(claim.value)} measured" for claim in failed)
+            found = "; ".join(
+                f"{claim.text}: {claim.bound} expected, {_short(claim.value)} measured" for claim in failed
+            )
             raise ClaimFailed(f"{len(failed)} claim(s) did not hold here. {found}")
 
     def progress(self) -> None:
@@ -197,7 +219,9 @@ class Lab:
         lines = []
         for lesson, entry in sorted(record.items()):
             states = [exercise["state"] for exercise in entry.get("exercises", {}).values()]
-            lines.append(f"{lesson}: {''.join(MARKS.get(s, '') for s in states) or '○'} {states.count('passed')} solved")
+            lines.append(
+                f"{lesson}: {''.join(MARKS.get(s, '') for s in states) or '○'} {states.count('passed')} solved"
+            )
         display(Panel("", "Your progress", [notice, *lines] if lines else [notice, "nothing recorded yet"]))
 
     def _exercise(self, id: str) -> Exercise:
@@ -213,7 +237,9 @@ def _verdict_panel(exercise: Exercise, verdict: Verdict, name: str) -> Panel:
     if verdict.state == "passed":
         return Panel("✓", title, ["Right. The lesson goes on with yours.", *printed])
     if verdict.state == "untouched":
-        return Panel("○", f"{exercise.id} {exercise.title} · not attempted", [f"Going on with the library's `{name}`.", *printed])
+        return Panel(
+            "○", f"{exercise.id} {exercise.title} · not attempted", [f"Going on with the library's `{name}`.", *printed]
+        )
     on = f'Going on with the library\'s `{name}`. For a nudge: `lab.hint("{exercise.id}")`'
     return Panel("✗", title, [verdict.reason, *printed, on])
 

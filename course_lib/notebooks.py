@@ -1,7 +1,9 @@
 """Running a lesson from top to bottom, as a student's *Run All* does, and storing what it shows."""
 
+import base64
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import nbformat
@@ -9,6 +11,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
+PICTURES = FOLDER.parent / "pictures"
 
 
 def lessons() -> list[Path]:
@@ -20,13 +23,17 @@ def lesson(name: str) -> Path:
     """The notebook whose name starts with ``name``, such as '01' or '01_rnn_limits'."""
     found = [path for path in lessons() if path.stem.startswith(name)]
     if len(found) != 1:
-        raise ValueError(f"Expected the start of one lesson's name; {name!r} fits {len(found)} of {[p.stem for p in lessons()]}.")
+        raise ValueError(
+            f"Expected the start of one lesson's name; {name!r} fits {len(found)} of {[p.stem for p in lessons()]}."
+        )
     return found[0]
 
 
 def execute(notebook: NotebookNode, folder: Path = FOLDER, **environment: str) -> NotebookNode:
     """Run all cells in a new kernel, with ``environment`` set; the outputs are stored in the notebook itself."""
-    client = NotebookClient(notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(
+        notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    )
     client.store_widget_state = False  # GitHub refuses to show notebooks that carry it
     client.execute(env=os.environ | environment)
     notebook.metadata.pop("widgets", None)
@@ -37,11 +44,27 @@ def execute(notebook: NotebookNode, folder: Path = FOLDER, **environment: str) -
     return notebook
 
 
-def store(path: Path) -> None:
-    """Run the lesson and write it back with its outputs, at once or not at all. Your own progress file is not touched."""
+def store(path: Path) -> float:
+    """Run the lesson and write it back with its outputs, at once or not at all; returns the seconds it took.
+
+    The figure of the cell tagged ``picture`` becomes the lesson's picture in the README. No progress is recorded.
+    """
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as elsewhere:
         record = os.path.join(elsewhere, "progress.json")
         notebook = execute(nbformat.read(path, as_version=4), COURSE_PROGRESS=record)
     temporary = path.with_suffix(".tmp")
     nbformat.write(notebook, temporary)
     temporary.replace(path)
+    PICTURES.mkdir(exist_ok=True)
+    (PICTURES / f"{path.stem}.png").write_bytes(picture(notebook))
+    return time.perf_counter() - start
+
+
+def picture(notebook: NotebookNode) -> bytes:
+    """The PNG that the cell tagged ``picture`` shows."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []) if "picture" in cell.metadata.get("tags", []) else []:
+            if "image/png" in output.get("data", {}):
+                return base64.b64decode(output["data"]["image/png"])
+    raise ValueError("One cell of each lesson must be tagged 'picture' and show a figure.")

@@ -1,8 +1,8 @@
 r"""Recurrent networks from their equations: Elman (1990), LSTM (1997), GRU (2014), bidirectional.
 
 A recurrent network reads a sequence one step at a time and keeps a *state*: a vector of fixed size that must hold
-everything it will need later. Each cell is one function, `elman_step`, `lstm_step`, `gru_step`; the modules carry a cell
-along a sequence. They equal `nn.RNN`, `nn.LSTM` and `nn.GRU` on the same weights.
+everything it will need later. Each cell is one function, `elman_step`, `lstm_step`, `gru_step`; the modules carry a
+cell along a sequence. They equal `nn.RNN`, `nn.LSTM` and `nn.GRU` on the same weights.
 
 Names as in the lectures: $x$ is the input, $h$ the state, $W$ multiplies the input, $U$ multiplies the state.
 """
@@ -36,7 +36,7 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, W: Tensor, U: Tensor, b: Tensor) 
 
 
 def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor, b_U: Tensor) -> Tensor:
-    r"""One step of the GRU: $h' = (1 - z) \odot n + z \odot h$ with $n = \tanh(W_n x + b_n + r \odot (U_n h + b_{U,n}))$.
+    r"""One step of the GRU: $h' = (1 - z) \odot n + z \odot h$, $n = \tanh(W_n x + b_n + r \odot (U_n h + b_{U,n}))$.
 
     The gates $r, z = \sigma(W x + b + U h + b_U)$; rows stacked in PyTorch's order r, z, n. The state has a bias of its
     own, since the reset gate $r$ scales it together with $U_n h$.
@@ -70,6 +70,10 @@ class Recurrent(nn.Module):
         """One step: x (batch, d_in) and the state before → the state after."""
         after = self.step(x, *state, self.W, self.U, self.b)
         return after if isinstance(after, tuple) else (after,)
+
+    def advance_one_vector(self, x: Tensor, state: Tensor) -> Tensor:
+        """`advance` with the vectors of the state side by side in one: (batch, states · d_hidden)."""
+        return torch.cat(self.advance(x, state.chunk(self.states, dim=-1)), dim=-1)
 
     def forward(self, x: Tensor, state: tuple[Tensor, ...] | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
         """x (batch, length, d_in) → every h (batch, length, d_hidden), and the last state."""
@@ -126,12 +130,32 @@ class Bidirectional(nn.Module):
         return torch.cat([left, right.flip(1)], dim=-1)
 
 
+class Reader(nn.Module):
+    """Reads tokens and gives one answer: embedding → network → scores from the network's last output.
+
+    ``network``: (batch, length, d) → (batch, length, d) and a state, as `nn.RNN` and its kin.
+    """
+
+    def __init__(self, network: nn.Module, d: int, words: int, classes: int):
+        super().__init__()
+        self.embed, self.network, self.answer = nn.Embedding(words, d), network, nn.Linear(d, classes)
+        nn.init.normal_(self.embed.weight, std=0.1)  # small, so that no network starts out saturated
+
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """tokens (batch, length); lengths (batch) where some texts are filled up at the end → (batch, classes)"""
+        h, _ = self.network(self.embed(tokens))
+        last = h[:, -1] if lengths is None else h[torch.arange(len(h), device=h.device), lengths - 1]
+        return self.answer(last)
+
+
 def copy_weights(cell: Recurrent, theirs: nn.RNNBase, direction: str = "") -> None:
     """Give ``cell`` the weights of the first layer of PyTorch's `nn.RNN`, `nn.LSTM` or `nn.GRU`.
 
     PyTorch keeps two biases everywhere; only the GRU needs both. ``direction="_reverse"`` takes the backward half.
     """
-    W, U, b, b_U = (getattr(theirs, f"{name}_l0{direction}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    W, U, b, b_U = (
+        getattr(theirs, f"{name}_l0{direction}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
     with torch.no_grad():
         cell.W.copy_(W)
         cell.U.copy_(U)

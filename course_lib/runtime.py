@@ -1,4 +1,4 @@
-"""Where the course runs: device, seed, threads, profile, folders.
+"""Where the course runs: device, seed, threads, profile.
 
 A *profile* sets how large the experiments are:
 
@@ -15,9 +15,7 @@ import os
 import random
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import platformdirs
 import torch
 from torch import Tensor, nn
 
@@ -26,13 +24,7 @@ PROFILES = ("cpu", "gpu", "smoke")
 
 def in_colab() -> bool:
     """True inside a Google Colab runtime."""
-    return importlib.util.find_spec("google.colab") is not None if importlib.util.find_spec("google") else False
-
-
-def cache_dir() -> Path:
-    """Where fetched corpora and weights are kept: ``COURSE_CACHE``, else the platform's user cache folder."""
-    chosen = os.environ.get("COURSE_CACHE")
-    return Path(chosen or platformdirs.user_cache_dir("transformers-measured", appauthor=False)).expanduser()
+    return bool(importlib.util.find_spec("google")) and importlib.util.find_spec("google.colab") is not None
 
 
 def profile() -> str:

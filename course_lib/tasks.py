@@ -1,9 +1,9 @@
-"""Controlled tasks, made on the fly: sequences in which the truth is known because we made them.
+"""Batches: controlled tasks, made on the fly, in which the truth is known because we made it; and windows of a text.
 
-Each function draws one batch ``(inputs, targets)`` from a generator, as `course_lib.training.fit` asks for it.
+Each draws ``(inputs, targets)`` from a generator, as `course_lib.training.fit` asks for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -37,3 +37,29 @@ def copy(generator: torch.Generator, batch: int, lengths: range) -> tuple[Tensor
     length = int(torch.randint(lengths.start, lengths.stop, (), generator=generator))
     symbols = torch.randint(SYMBOLS, (batch, length), generator=generator)
     return symbols, symbols
+
+
+def windows(ids: Tensor, batch: int, length: int) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
+    """Draws pieces of a long text, (batch, length); the targets are the same pieces one token later."""
+    if len(ids) <= length:
+        raise ValueError(f"The text has {len(ids)} tokens; windows of {length} need at least {length + 1}.")
+
+    def draw(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        starts = torch.randint(len(ids) - length, (batch, 1), generator=generator)
+        pieces = ids[starts + torch.arange(length + 1)]
+        return pieces[:, :-1], pieces[:, 1:]
+
+    return draw
+
+
+def sample(inputs: tuple[Tensor, ...], targets: Tensor, rows: Tensor, batch: int) -> Callable:
+    """Draws examples from the chosen ``rows`` (a mask) of a data set, with replacement."""
+    chosen = rows.nonzero()[:, 0]
+    if not len(chosen):
+        raise ValueError("There is no example to draw from: the mask chooses no row.")
+
+    def draw(generator: torch.Generator) -> tuple[tuple[Tensor, ...], Tensor]:
+        drawn = chosen[torch.randint(len(chosen), (batch,), generator=generator)]
+        return tuple(x[drawn] for x in inputs), targets[drawn]
+
+    return draw

@@ -41,7 +41,8 @@ class Wheel:
 
 def cache_dir() -> Path:
     """Where fetched things are kept: ``COURSE_CACHE``, else the platform's user cache folder."""
-    return Path(os.environ.get("COURSE_CACHE") or platformdirs.user_cache_dir("transformers-measured", appauthor=False))
+    chosen = os.environ.get("COURSE_CACHE") or platformdirs.user_cache_dir("transformers-measured", appauthor=False)
+    return Path(chosen).expanduser()
 
 
 @contextlib.contextmanager

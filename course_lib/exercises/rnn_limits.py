@@ -45,10 +45,14 @@ elman = Exercise(
             (lambda x, h, W, U, b: torch.tanh(x @ W.T + h @ U + b), "U is used without its transpose: `h @ U.T`."),
             (lambda x, h, W, U, b: torch.sigmoid(x @ W.T + h @ U.T + b), "This is a sigmoid; the cell uses tanh."),
             (lambda x, h, W, U, b: torch.relu(x @ W.T + h @ U.T + b), "This is a ReLU; the cell uses tanh."),
-            (lambda x, h, W, U, b: torch.tanh(x @ W.T) + torch.tanh(h @ U.T + b),
-             "The tanh is taken of each part; take it once, of the whole sum."),
-            (lambda x, h, W, U, b: h + torch.tanh(x @ W.T + h @ U.T + b),
-             "The new state replaces the old one; do not add the old one to it."),
+            (
+                lambda x, h, W, U, b: torch.tanh(x @ W.T) + torch.tanh(h @ U.T + b),
+                "The tanh is taken of each part; take it once, of the whole sum.",
+            ),
+            (
+                lambda x, h, W, U, b: h + torch.tanh(x @ W.T + h @ U.T + b),
+                "The new state replaces the old one; do not add the old one to it.",
+            ),
         ],
     ),
     crashes=[TRANSPOSE],
@@ -149,9 +153,14 @@ gru = Exercise(
         returns=["h"],
         slips=[
             (_gru_variant(keep="1-z"), "z and 1 − z are swapped: where z is 1 the OLD state stays."),
-            (_gru_variant(reset="before"),
-             "The reset gate scales h before the product (Cho's first version); here it scales `U_n h + b_U,n` after it."),
-            (_gru_variant(reset="no bias"), "The bias b_U of the candidate belongs inside the reset: r ⊙ (U_n h + b_U,n)."),
+            (
+                _gru_variant(reset="before"),
+                "The reset gate scales h before the product (Cho's first version); here it scales `U_n h + b_U,n` after it.",
+            ),
+            (
+                _gru_variant(reset="no bias"),
+                "The bias b_U of the candidate belongs inside the reset: r ⊙ (U_n h + b_U,n).",
+            ),
             (_gru_variant(reset="none"), "The reset gate r is not used: the candidate sees r ⊙ (U_n h + b_U,n)."),
             (_gru_variant(order="zrn"), "The first two blocks are read as z, r; PyTorch stacks r, z, n."),
             (_gru_variant(squash=torch.sigmoid), "The candidate n is squashed by tanh, not by the sigmoid."),
@@ -200,7 +209,9 @@ def _starts_at_itself(answer: Callable) -> None:
     last = answer(*inputs)[-1].item()
     if abs(last - math.sqrt(BATCH * D_IN)) > 1e-4:
         first = answer(*inputs)[0].item()
-        turned = " The first entry is: is the order turned round?" if abs(first - math.sqrt(BATCH * D_IN)) < 1e-4 else ""
+        turned = (
+            " The first entry is: is the order turned round?" if abs(first - math.sqrt(BATCH * D_IN)) < 1e-4 else ""
+        )
         raise Wrong(
             f"The last entry must be {math.sqrt(BATCH * D_IN):.3f}: the sum of the last state changes by 1 with each of "
             f"its own {BATCH * D_IN} numbers, and √{BATCH * D_IN} is the norm of that. Yours is {last:.3f}.{turned}"
@@ -219,22 +230,37 @@ flow = Exercise(
         slips=[
             (_flow_variant(lambda s: _norms(s[-1].sum(), s)[1:]), "The state you start from is missing: keep it too."),
             (_flow_variant(lambda s: _norms(s[-1].sum(), s)[:-1]), "The last state itself is missing: keep it too."),
-            (_flow_variant(lambda s: _norms(s[-1].mean(), s)), "This is the gradient of the mean of the last state; take its sum."),
-            (_flow_variant(lambda s: _norms(s[-1].norm(), s)), "This is the gradient of the norm of the last state; take its sum."),
-            (_flow_variant(lambda s: _norms(sum(x.sum() for x in s), s)),
-             "All states are summed; only the last one is differentiated."),
-            (_flow_variant(lambda s: _norms(s[-1].sum(), s, order=1)), "This is the sum of absolute values; take the Euclidean norm."),
+            (
+                _flow_variant(lambda s: _norms(s[-1].mean(), s)),
+                "This is the gradient of the mean of the last state; take its sum.",
+            ),
+            (
+                _flow_variant(lambda s: _norms(s[-1].norm(), s)),
+                "This is the gradient of the norm of the last state; take its sum.",
+            ),
+            (
+                _flow_variant(lambda s: _norms(sum(x.sum() for x in s), s)),
+                "All states are summed; only the last one is differentiated.",
+            ),
+            (
+                _flow_variant(lambda s: _norms(s[-1].sum(), s, order=1)),
+                "This is the sum of absolute values; take the Euclidean norm.",
+            ),
             (_flow_variant(lambda s: _norms(s[-1].sum(), s) ** 2), "This is the squared norm; take the root."),
-            (_flow_variant(lambda s: torch.stack([x.norm() for x in s])),
-             "These are the norms of the states; the gradients with respect to them are asked for."),
+            (
+                _flow_variant(lambda s: torch.stack([x.norm() for x in s])),
+                "These are the norms of the states; the gradients with respect to them are asked for.",
+            ),
         ],
         properties=[_starts_at_itself],
     ),
     crashes=[
         ("does not require grad", "The first state needs `requires_grad_()`, or no graph is recorded."),
         ("grad can be implicitly created only for scalar", "Differentiate one number: the sum of the last state."),
-        ("'NoneType' object has no attribute 'norm'",
-         "A state has no .grad: only leaves keep theirs. Use torch.autograd.grad, or retain_grad() on each state."),
+        (
+            "'NoneType' object has no attribute 'norm'",
+            "A state has no .grad: only leaves keep theirs. Use torch.autograd.grad, or retain_grad() on each state.",
+        ),
     ],
     nudge="Keep every state in a list. `torch.autograd.grad(number, list_of_tensors)` gives one gradient for each of them.",
     sketch="""
@@ -346,8 +372,14 @@ clip = Exercise(
     title="gradient clipping",
     reference=clip_gradients,
     checks=[
-        signature_check(clip_gradients), _takes_gaps, _returns_norm, _leaves_weights,
-        _scales_jointly, _leaves_small, _takes_zero, _equals_torch,
+        signature_check(clip_gradients),
+        _takes_gaps,
+        _returns_norm,
+        _leaves_weights,
+        _scales_jointly,
+        _leaves_small,
+        _takes_zero,
+        _equals_torch,
     ],
     nudge="All gradients together are one long vector. Its length is one number; everything is scaled by one factor.",
     sketch="""

@@ -11,7 +11,7 @@ import pytest
 import tiny
 from loopback import Hub, Index
 
-from course_lib import catalogue, runtime, sources, wheels
+from course_lib import catalogue, sources, wheels
 from course_lib.catalogue import Twin, Weights
 from course_lib.data import describe, load
 from course_lib.pretrained import weights
@@ -160,5 +160,10 @@ def test_embedded_corpora_need_the_repository(tmp_path: Path, monkeypatch: pytes
         load("agreement")
 
 
-def test_one_cache_for_all(alone: Path) -> None:
-    assert runtime.cache_dir() == wheels.cache_dir() == alone
+def test_cache_folder(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert wheels.cache_dir() == alone
+    monkeypatch.setenv("COURSE_CACHE", "~/course-cache")
+    assert wheels.cache_dir() == Path.home() / "course-cache"
+    monkeypatch.delenv("COURSE_CACHE")
+    assert wheels.cache_dir().name == "transformers-measured"
+    assert wheels.cache_dir().is_absolute()

@@ -3,7 +3,6 @@
 import importlib.util
 import random
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
@@ -145,19 +144,6 @@ def test_cuda_agrees():
 
 
 # --- folders and Colab ----------------------------------------------------------------------------------------------
-
-
-def test_cache_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("COURSE_CACHE", str(tmp_path))
-    assert runtime.cache_dir() == tmp_path
-    monkeypatch.delenv("COURSE_CACHE")
-    assert runtime.cache_dir().name == "transformers-measured"
-    assert runtime.cache_dir().is_absolute()
-
-
-def test_cache_folder_in_the_home_folder(monkeypatch):
-    monkeypatch.setenv("COURSE_CACHE", "~/course-cache")
-    assert runtime.cache_dir() == Path.home() / "course-cache"
 
 
 @pytest.mark.parametrize(

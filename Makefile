@@ -1,0 +1,42 @@
+# Each target is what you could type by hand; the README has the same as plain pip lines for Windows.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: lab test bench ready chromium notebooks format clean
+
+lab: ready  ## set everything up and open the course in JupyterLab
+	$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+
+test: ready chromium  ## set everything up and run all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	OMP_NUM_THREADS=1 $(BIN)/pytest -p no:nbval -n 2 --dist loadscope
+	$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 600 -q notebooks
+
+bench: ready  ## claims of all lessons on five seeds, with one thread and with two
+	$(BIN)/python benchmarks/claims.py
+
+notebooks: ready  ## run every lesson and store its outputs
+	$(BIN)/python -m course_lib run
+
+format: ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+ready: .venv/installed
+	$(BIN)/python -m course_lib fetch --quiet
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "The course needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,test]'
+	touch $@
+
+# The browser tests drive Chromium. CI on Debian installs it; elsewhere they are skipped where it is missing.
+chromium:
+	@command -v chromium >/dev/null || [ -z "$$CI" ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium chromium-driver >/dev/null; }
+
+clean:  ## remove the virtual environment; fetched data stay in the cache
+	rm -rf .venv
