@@ -2,7 +2,7 @@
 
 An `Exercise` names the library's piece (the answer key), its checks and its hints. `grade` runs a student's answer
 through the checks under a time limit. Whatever the answer does (raise, loop for ever, print, return nonsense), `grade`
-returns a `Verdict`.
+returns a `Verdict`, and leaves torch's settings and the random generators as they were.
 """
 
 import contextlib
@@ -11,19 +11,42 @@ import inspect
 import io
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from course_lib import runtime
+from course_lib.checkpoints import randomness_kept
 
 Check = Callable[[Callable], None]
 Slip = tuple[Callable, str]
 
+CRASHES = [  # (part of an error's text, the sentence that helps), for any exercise
+    (
+        "must match the size of tensor",
+        "These two do not fit entry by entry: print their shapes; which axis is the batch?",
+    ),
+    ("is invalid for input of size", "The sizes change from case to case: take them from the shapes of the inputs."),
+    ("out of bounds for dimension", "The sizes change from case to case: take them from the shapes of the inputs."),
+    ("same dtype", "The checks also use float64 inputs: is a dtype fixed somewhere?"),
+    ("call numpy() on", "Stay with torch's functions: the gradient has to pass through."),
+    ("inplace operation", "A tensor that the gradient needs was changed in place: make a new one instead."),
+    ("Boolean value of Tensor", "To ask whether a tensor is there, write `is None` or `is not None`."),
+    ("maximum recursion depth", "It calls itself without end."),
+]
+
 
 class Wrong(Exception):
     """The answer is wrong; the message says why and what to try."""
+
+
+class _TimeIsUp(Exception):
+    """The time limit of the exercise is reached."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +59,7 @@ class Exercise:
     checks: Sequence[Check]
     nudge: str
     sketch: str
-    crashes: Sequence[tuple[str, str]] = ()  # (part of an error's text, the sentence that helps)
+    crashes: Sequence[tuple[str, str]] = ()  # as CRASHES, for this exercise; these come first
     seconds: float = 10.0  # time limit for all checks together
 
 
@@ -66,18 +89,41 @@ def grade(exercise: Exercise, answer: Any) -> Verdict:
             check(answer)
             passed += 1
 
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+    printed = _Printed()
+    with _surroundings_kept(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         error = _run_limited(run, exercise.seconds)
     if error is None:
         return Verdict("passed", total, total, printed=printed.getvalue())
-    if isinstance(error, NotImplementedError):
+    if isinstance(error, NotImplementedError) and not error.args:  # the stub's; torch's own come with a text
         return Verdict("untouched", passed, total, printed=printed.getvalue())
     return Verdict("wrong", passed, total, _explain(error, exercise), printed.getvalue())
 
 
+class _Printed(io.StringIO):
+    """Keeps the first 10,000 characters: an endless loop may print without end."""
+
+    def write(self, text: str) -> int:
+        return super().write(text) if self.tell() < 10_000 else len(text)
+
+
+@contextlib.contextmanager
+def _surroundings_kept() -> Iterator[None]:
+    """Afterwards random numbers and torch's settings go on as if the answer had not run; its warnings are not shown.
+
+    Grad mode needs no care: it belongs to a thread, and the answer has one of its own.
+    """
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    with randomness_kept(runtime.device()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.set_num_threads(threads)
+
+
 def _run_limited(work: Callable[[], None], seconds: float) -> BaseException | None:
-    """Run ``work`` in a thread of its own; returns what it raised, or TimeoutError after ``seconds``.
+    """Run ``work`` in a thread of its own; returns what it raised, or _TimeIsUp after ``seconds``.
 
     A thread works on every system (SIGALRM does not exist on Windows). An endless Python loop is ended by raising
     SystemExit inside it; a call that never comes back into Python is left behind.
@@ -92,172 +138,239 @@ def _run_limited(work: Callable[[], None], seconds: float) -> BaseException | No
 
     thread = threading.Thread(target=guarded, daemon=True)
     thread.start()
-    thread.join(seconds)
-    if not thread.is_alive():
-        return raised[0] if raised else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
-    thread.join(0.5)
-    return TimeoutError()
+    try:
+        thread.join(seconds)
+        if not thread.is_alive():
+            return raised[0] if raised else None
+        return _TimeIsUp()
+    finally:  # also when the student stops the cell
+        if thread.is_alive():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+            thread.join(0.5)
 
 
 def _explain(error: BaseException, exercise: Exercise) -> str:
     """One or two sentences for whatever ended the checks."""
     if isinstance(error, Wrong):
         return str(error)
-    if isinstance(error, TimeoutError):
+    if isinstance(error, _TimeIsUp):
         return f"No answer after {exercise.seconds:g} s: is there a loop that never ends?"
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f.line and "site-packages" not in f.filename and "course_lib" not in f.filename]
     where = f" at your line `{own[-1].line}`" if own else ""
-    text = (str(error).strip().splitlines() or ["no message"])[0]
-    help_ = next((sentence for part, sentence in exercise.crashes if part in str(error)), "")
-    return f"It stopped with {type(error).__name__}{where}: {text}. {help_}".strip()
+    text = f": {str(error).strip().splitlines()[0].rstrip('.')}" if str(error).strip() else ""
+    help_ = next((sentence for part, sentence in (*exercise.crashes, *CRASHES) if part in str(error)), "")
+    return f"It stopped with {type(error).__name__}{where}{text}. {help_}".strip()
 
 
 def describe(value: Any) -> str:
-    """A value in a few words: 'a tensor of shape (2, 3)', 'None', 'a list'."""
+    """A value in a few words: 'a tensor of shape (2, 3)', 'None', 'a list of 2'."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if value is None:
         return "None (is the `return` missing?)"
-    if isinstance(value, tuple):
-        return f"a tuple of {len(value)}"
+    if isinstance(value, np.ndarray | np.generic):
+        return "something of NumPy (stay with torch's functions)"
+    if isinstance(value, tuple) and len(value) == 1:
+        return "a tuple of 1 (is there a comma after it?)"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
     return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}"
 
 
 def signature_check(reference: Callable) -> Check:
-    """The answer must take the reference's arguments."""
+    """The answer must take the reference's arguments, in their order."""
 
     def signature(answer: Callable) -> None:
         wanted = list(inspect.signature(reference).parameters)
         try:
-            inspect.signature(answer).bind(*wanted)
+            signature = inspect.signature(answer)
+        except ValueError:  # some built-in functions have none; the next check calls them
+            return
+        got = list(signature.parameters)
+        try:
+            signature.bind(*wanted)
         except TypeError:
-            got = ", ".join(inspect.signature(answer).parameters)
-            raise Wrong(f"It must take ({', '.join(wanted)}); yours takes ({got}).") from None
+            raise Wrong(f"It must take ({', '.join(wanted)}); yours takes ({', '.join(got)}).") from None
+        if got != wanted and sorted(got) == sorted(wanted):
+            raise Wrong(f"The arguments must come in the order ({', '.join(wanted)}); yours: ({', '.join(got)}).")
 
     return signature
 
 
 def function_checks(
     reference: Callable,
-    make_inputs: Callable[[torch.Generator], tuple],
+    cases: Sequence[tuple],
     returns: Sequence[str],
     slips: Sequence[Slip] = (),
     properties: Sequence[Check] = (),
-    gradient: bool = True,
+    differentiable: bool = True,
     tolerance: float = 1e-5,
 ) -> list[Check]:
     """The ladder of checks for an answer that maps tensors to one or several tensors.
 
-    signature → types and shapes → dtype → finite → inputs not modified → properties → numbers → gradient.
+    signature → types → repeatable → shapes → dtype → device → finite → inputs not modified → properties → numbers →
+    gradient. A function that is not ``differentiable`` (a measurement) may return its numbers in any floating-point
+    type, on any device, without a gradient.
 
-    ``make_inputs`` draws the arguments of one case; ``returns`` names the outputs; ``slips`` pairs the wrong functions
-    that people write with the sentence that helps: where an answer's numbers equal a slip's, the sentence is said.
+    ``cases`` are the arguments of each call; their sizes should differ, so that fixed ones show. ``returns`` names the
+    outputs. ``slips`` pairs the wrong functions that people write with the sentence that helps: where an answer's
+    results equal a slip's, the sentence is said.
     """
+    arguments = list(inspect.signature(reference).parameters)
 
-    def cases() -> list[tuple]:
-        return [make_inputs(torch.Generator().manual_seed(seed)) for seed in range(3)]
-
-    def outputs(function: Callable, inputs: tuple) -> tuple:
-        result = function(*inputs)
-        return result if isinstance(result, tuple) else (result,)
+    def outputs(answer: Callable, inputs: tuple) -> tuple[Tensor, ...]:
+        """What the answer returns, its types and shapes compared with the reference's."""
+        expected, result = reference(*_copy(inputs)), answer(*_copy(inputs))
+        got, want = _tuple(result), _tuple(expected)
+        if isinstance(result, list) and len(returns) > 1:
+            raise Wrong(f"Expected {_and(returns)}; got {describe(result)}. Write `return {', '.join(returns)}`.")
+        if len(got) != len(want) or isinstance(result, tuple) != isinstance(expected, tuple) or result is None:
+            raise Wrong(f"Expected {_and(returns)} to be returned; got {describe(result)}.")
+        for name, value, wanted in zip(returns, got, want, strict=True):
+            if not isinstance(value, Tensor):
+                raise Wrong(f"Expected {name} to be {describe(wanted)}; got {describe(value)}.")
+            if value.shape != wanted.shape:
+                help_ = slip_made(answer)
+                if not help_ and value.dim() > 1 and value.shape == wanted.shape[::-1]:
+                    help_ = "Rows and columns are swapped: the batch comes first."
+                if not help_ and inputs is not cases[0]:
+                    help_ = "A call with other sizes went well: are sizes fixed, or is something squeezed?"
+                expected = f"Expected {name} of shape {tuple(wanted.shape)}; got {tuple(value.shape)}."
+                raise Wrong(f"{expected} {help_}".strip())
+        return got
 
     def slip_made(answer: Callable) -> str:
         """The sentence of the slip whose outputs equal the answer's on every case; else ''."""
         for slip, sentence in slips:
             with contextlib.suppress(Exception):
-                if all(_equal(outputs(answer, _copy(c)), outputs(slip, _copy(c)), tolerance) for c in cases()):
+                if all(_equal(_tuple(answer(*_copy(c))), _tuple(slip(*_copy(c))), tolerance) for c in cases):
                     return sentence
         return ""
 
+    def types(answer: Callable) -> None:
+        outputs(answer, cases[0])
+
+    def repeatable(answer: Callable) -> None:
+        first, second = (_tuple(answer(*_copy(cases[0]))) for _ in range(2))
+        if not _equal(first, second, tolerance):
+            raise Wrong(
+                "Two calls with the same inputs gave different results: is something random, or kept between calls "
+                "(a global variable, a list as default argument)?"
+            )
+
     def shapes(answer: Callable) -> None:
-        inputs = cases()[0]
-        expected, result = outputs(reference, _copy(inputs)), answer(*_copy(inputs))
-        got = result if isinstance(result, tuple) else (result,)
-        if isinstance(result, list) or len(got) != len(expected):
-            raise Wrong(f"Expected {_and(returns)} to be returned; got {describe(result)}.")
-        for name, value, want in zip(returns, got, expected, strict=True):
-            if not isinstance(value, Tensor):
-                raise Wrong(f"Expected {name} to be {describe(want)}; got {describe(value)}.")
-            if value.shape != want.shape:
-                help_ = slip_made(answer)
-                raise Wrong(f"Expected {name} of shape {tuple(want.shape)}; got {tuple(value.shape)}. {help_}".strip())
+        for inputs in cases:
+            outputs(answer, inputs)
 
     def dtypes(answer: Callable) -> None:
-        double = tuple(v.double() if isinstance(v, Tensor) and v.is_floating_point() else v for v in cases()[0])
-        for name, value, want in zip(
-            returns, outputs(answer, _copy(double)), outputs(reference, _copy(double)), strict=True
-        ):
-            if value.dtype != want.dtype:
+        double = tuple(v.double() if _is_float(v) else v for v in cases[0])
+        for name, value, want in zip(returns, outputs(answer, double), _tuple(reference(*double)), strict=True):
+            if value.dtype != want.dtype and (differentiable or not _is_float(value)):
                 raise Wrong(f"With float64 inputs {name} must be {want.dtype}; got {value.dtype}: is a dtype fixed?")
 
+    def devices(answer: Callable) -> None:
+        """Meta tensors have a device but no numbers; what mixes them with a tensor made on the CPU stops."""
+        try:
+            result = _tuple(answer(*(v.to("meta") if isinstance(v, Tensor) else v for v in cases[0])))
+            moved = any(isinstance(v, Tensor) and v.device.type != "meta" for v in result)
+        except Exception as error:
+            moved = "same device" in str(error) or "meta tensor; no data" in str(error)
+        if moved:
+            raise Wrong(
+                "It makes a tensor on a fixed device and would stop on a GPU: "
+                "use `torch.zeros_like(…)`, `x.new_zeros(…)` or `device=x.device`."
+            )
+
     def finite(answer: Callable) -> None:
-        for inputs in cases():
-            for name, value in zip(returns, outputs(answer, _copy(inputs)), strict=True):
-                if value.is_floating_point() and not value.isfinite().all():
-                    raise Wrong(f"{name} holds {'NaN' if value.isnan().any() else 'an infinity'}.")
+        for inputs in cases:
+            for name, value in zip(returns, outputs(answer, inputs), strict=True):
+                if not value.isfinite().all():
+                    raise Wrong(
+                        f"{name} holds {'NaN' if value.isnan().any() else 'an infinity'}: "
+                        "is something divided by 0, or is the root or the logarithm of a negative number taken?"
+                    )
 
     def inputs_kept(answer: Callable) -> None:
-        inputs = cases()[0]
-        given = _copy(inputs)
+        given = _copy(cases[0])
         answer(*given)
-        for name, before, after in zip(inspect.signature(reference).parameters, inputs, given, strict=False):
-            if isinstance(before, Tensor) and not torch.equal(before, after):
+        for name, before, after in zip(arguments, cases[0], given, strict=True):
+            if isinstance(before, Tensor) and not (before.shape == after.shape and torch.equal(before, after)):
                 raise Wrong(f"It changes its input {name} in place: make a new tensor (no `+=`, no `name[...] =`).")
 
+    def explained(check: Check) -> Check:
+        """The check, with the slip's sentence where there is one."""
+
+        def property(answer: Callable) -> None:
+            try:
+                check(answer)
+            except Wrong as error:
+                raise Wrong(slip_made(answer) or str(error)) from None
+
+        return property
+
     def numbers(answer: Callable) -> None:
-        for inputs in cases():
-            got, want = outputs(answer, _copy(inputs)), outputs(reference, _copy(inputs))
+        for inputs in cases:
+            got, want = outputs(answer, inputs), _tuple(reference(*_copy(inputs)))
             if not _equal(got, want, tolerance):
-                raise Wrong(slip_made(answer) or _difference(returns, got, want))
+                raise Wrong(slip_made(answer) or _difference(returns, got, want, tolerance))
 
     def gradients(answer: Callable) -> None:
-        for inputs in cases():
-            got, want = (_gradients(outputs, function, inputs) for function in (answer, reference))
-            for name, g, w in zip(inspect.signature(reference).parameters, got, want, strict=False):
+        for inputs in cases:
+            want, got = (_gradients(function, inputs) for function in (reference, answer))
+            for name, g, w in zip(arguments, got, want, strict=True):
                 if w is not None and (g is None or not torch.allclose(g, w, atol=1e-4, rtol=1e-3)):
+                    found = "no gradient reaches" if g is None else "a wrong gradient reaches"
                     raise Wrong(
-                        f"The numbers are right, but no or a wrong gradient reaches {name}: "
+                        f"The numbers are right, but {found} {name}: "
                         "avoid `.data`, `.detach()`, `.item()`, `torch.no_grad()` and `torch.tensor(…)` on the way."
                     )
 
-    ladder = [signature_check(reference), shapes, dtypes, finite, inputs_kept, *properties, numbers]
-    return [*ladder, gradients] if gradient else ladder
+    ladder = [signature_check(reference), types, repeatable, shapes, dtypes]
+    ladder += [devices] if differentiable else []
+    ladder += [finite, inputs_kept, *map(explained, properties), numbers]
+    return [*ladder, gradients] if differentiable else ladder
 
 
 def _copy(inputs: tuple) -> tuple:
     return tuple(v.clone() if isinstance(v, Tensor) else v for v in inputs)
 
 
+def _tuple(result: Any) -> tuple:
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
 def _equal(got: tuple, want: tuple, tolerance: float) -> bool:
     return len(got) == len(want) and all(
         isinstance(g, Tensor)
         and g.shape == w.shape
-        and torch.allclose(g.double(), w.double(), atol=tolerance, rtol=tolerance)
+        and torch.allclose(g.double(), w.double(), atol=tolerance, rtol=tolerance, equal_nan=True)
         for g, w in zip(got, want, strict=True)
     )
 
 
-def _gradients(outputs: Callable, function: Callable, inputs: tuple) -> tuple:
+def _gradients(function: Callable, inputs: tuple) -> tuple:
     """∂(Σ outputs · fixed weights)/∂input for every floating-point input."""
-    given = tuple(v.clone().requires_grad_() if isinstance(v, Tensor) and v.is_floating_point() else v for v in inputs)
-    total = sum(
-        (value * torch.linspace(0.5, 1.5, value.numel()).view_as(value)).sum() for value in outputs(function, given)
-    )
+    given = tuple(v.clone().requires_grad_() if _is_float(v) else v for v in inputs)
+    with torch.enable_grad():  # whatever an earlier call has switched off
+        total = sum((v * torch.linspace(0.5, 1.5, v.numel()).view_as(v)).sum() for v in _tuple(function(*given)))
     if total.requires_grad:
         total.backward()
     return tuple(v.grad if isinstance(v, Tensor) else None for v in given)
 
 
-def _difference(names: Sequence[str], got: tuple, want: tuple) -> str:
+def _difference(names: Sequence[str], got: tuple, want: tuple, tolerance: float) -> str:
     """Where the first wrong output differs most, in a sentence."""
     for name, g, w in zip(names, got, want, strict=True):
-        gap = (g.double() - w.double()).abs()
-        if gap.numel() and gap.max() > 0 and not torch.allclose(g.double(), w.double(), atol=1e-5, rtol=1e-5):
+        if not _equal((g,), (w,), tolerance):
+            gap = (g.double() - w.double()).abs()
             place = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
             where = f"{name}[{', '.join(map(str, place))}]" if place else name
-            return f"{where} is {g[place].item():.4f}; expected {w[place].item():.4f}."
+            return f"{where} is {g[place].item():.6g}; expected {w[place].item():.6g}."
     return "The numbers differ from the library's."
 
 

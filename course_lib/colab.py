@@ -40,4 +40,3 @@ def _installed(name: str) -> bool:
         return bool(metadata.version(name))
     except metadata.PackageNotFoundError:
         return False
-

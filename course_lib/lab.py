@@ -100,7 +100,7 @@ class Lab:
         self.seed = int(os.environ.get("COURSE_SEED") or 0)  # claims must hold for every seed: benchmarks/claims.py
         viz.style()
         _, notice = progress.read()
-        where = "your progress is kept in " + html.escape(str(progress.path()))
+        where = f"your progress is kept in {html.escape(progress.path().name)}"
         extra = (
             f"<div>{self.device.type} · torch {torch.__version__} · {torch.get_num_threads()} threads · {where}</div>"
         )

@@ -1,7 +1,9 @@
 """Exercises of lesson 01: three cells, the flow of gradients, clipping."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from numbers import Real
 
 import torch
 from torch import Tensor, nn
@@ -10,21 +12,38 @@ from course_lib.checks import Exercise, Wrong, describe, function_checks, signat
 from course_lib.recurrent import elman_step, gradient_flow, gru_step, lstm_step
 from course_lib.training import clip_gradients
 
-BATCH, D_IN, D_HIDDEN = 3, 4, 5  # all different, so that a wrong axis shows
+SIZES = ((3, 4, 5), (1, 3, 2), (7, 2, 6))  # batch, d_in, d_hidden: all different, so that a wrong or fixed axis shows
 
 TRANSPOSE = (
     "shapes cannot be multiplied",
     "The rows of x are the batch, and W is (rows of output, d_in): multiply from the right by the transpose, `x @ W.T`.",
 )
+CHUNK = (
+    "values to unpack",
+    "`chunk(n, dim=-1)` cuts the last dimension into n blocks; without `dim` it cuts the batch; `split` takes a block's size.",
+)
 
 
-def _weights(generator: torch.Generator, gates: int, biases: int = 1) -> list[Tensor]:
-    shapes = [(gates * D_HIDDEN, D_IN), (gates * D_HIDDEN, D_HIDDEN), *[(gates * D_HIDDEN,)] * biases]
-    return [torch.randn(shape, generator=generator) for shape in shapes]
+def _cell_cases(gates: int, states: int = 1, biases: int = 1) -> list[tuple]:
+    """Random arguments of a cell: x, the states, W, U, the biases."""
+    cases = []
+    for seed, (batch, d_in, d) in enumerate(SIZES):
+        shapes = [(batch, d_in), *[(batch, d)] * states, (gates * d, d_in), (gates * d, d), *[(gates * d,)] * biases]
+        generator = torch.Generator().manual_seed(seed)
+        cases.append(tuple(torch.randn(shape, generator=generator) for shape in shapes))
+    return cases
 
 
-def _inputs(generator: torch.Generator, states: int = 1) -> list[Tensor]:
-    return [torch.randn(BATCH, d, generator=generator) for d in (D_IN, *[D_HIDDEN] * states)]
+def _other_orders(variant: Callable[[str], Callable], order: str) -> list[tuple[Callable, str]]:
+    """A slip for each wrong order of the blocks."""
+    return [
+        (
+            variant("".join(other)),
+            f"The blocks are read in the order {', '.join(other)}; PyTorch stacks {', '.join(order)}.",
+        )
+        for other in permutations(order)
+        if "".join(other) != order
+    ]
 
 
 # --- 1.1 ---
@@ -35,7 +54,7 @@ elman = Exercise(
     reference=elman_step,
     checks=function_checks(
         elman_step,
-        lambda g: (*_inputs(g), *_weights(g, 1)),
+        _cell_cases(gates=1),
         returns=["h"],
         slips=[
             (lambda x, h, W, U, b: x @ W.T + h @ U.T + b, "This is the sum without its tanh: squash it at the end."),
@@ -49,6 +68,8 @@ elman = Exercise(
                 lambda x, h, W, U, b: torch.tanh(x @ W.T) + torch.tanh(h @ U.T + b),
                 "The tanh is taken of each part; take it once, of the whole sum.",
             ),
+            (lambda x, h, W, U, b: torch.tanh(x @ W.T + h @ U.T) + b, "The bias b belongs inside the tanh."),
+            (lambda x, h, W, U, b: h, "This is the old state as it came in: compute the new one."),
             (
                 lambda x, h, W, U, b: h + torch.tanh(x @ W.T + h @ U.T + b),
                 "The new state replaces the old one; do not add the old one to it.",
@@ -67,13 +88,19 @@ elman = Exercise(
 # --- 1.2 ---
 
 
-def _lstm_variant(order: str = "ifgo", candidate: Callable = torch.tanh, squash: str = "new", swap: bool = False):
+def _lstm_variant(
+    order: str = "ifgo",
+    candidate: Callable = torch.tanh,
+    cell: Callable = lambda i, f, g, c: f * c + i * g,
+    squash: str = "new",
+    swap: bool = False,
+) -> Callable:
     """An LSTM step with one thing changed; for slips."""
 
     def step(x, h, c, W, U, b):
         parts = dict(zip(order, (x @ W.T + h @ U.T + b).chunk(4, dim=-1), strict=True))
         i, f, o, g = *(torch.sigmoid(parts[k]) for k in "ifo"), candidate(parts["g"])
-        new = f * c + i * g
+        new = cell(i, f, g, c)
         out = o * {"new": new.tanh(), "candidate": g.tanh(), "g": g, "old": c.tanh(), "none": new}[squash]
         return (new, out) if swap else (out, new)
 
@@ -96,7 +123,7 @@ lstm = Exercise(
     reference=lstm_step,
     checks=function_checks(
         lstm_step,
-        lambda g: (*_inputs(g, states=2), *_weights(g, 4)),
+        _cell_cases(gates=4, states=2),
         returns=["h", "c"],
         slips=[
             (_lstm_variant(squash="candidate"), CANDIDATE),
@@ -106,13 +133,29 @@ lstm = Exercise(
             (_lstm_variant(swap=True), "The two results are in the wrong order: return h, then c."),
             (_lstm_variant(candidate=torch.sigmoid), "The candidate g is squashed by tanh, not by the sigmoid."),
             (_lstm_variant(candidate=lambda g: g), "The candidate g is missing its tanh."),
-            (_lstm_variant(order="ifog"), "The blocks are read in the order i, f, o, g; PyTorch stacks i, f, g, o."),
-            (_lstm_variant(order="figo"), "The forget and input gates are swapped: PyTorch stacks i, f, g, o."),
-            (_lstm_variant(order="fiog"), "The blocks are read as f, i, o, g; PyTorch stacks i, f, g, o."),
+            (
+                _lstm_variant(cell=lambda i, f, g, c: c + i * g),
+                "The forget gate f is not used: it scales the old cell state.",
+            ),
+            (
+                _lstm_variant(cell=lambda i, f, g, c: f * c + g),
+                "The input gate i is not used: it scales the candidate g.",
+            ),
+            (
+                _lstm_variant(cell=lambda i, f, g, c: f * c + (1 - f) * g),
+                "The candidate is scaled by 1 − f; here it has a gate of its own, i.",
+            ),
+            (_lstm_variant(cell=lambda i, f, g, c: i * g), "The old cell state c does not enter: add f ⊙ c."),
+            *_other_orders(_lstm_variant, "ifgo"),
             (_lstm_gates_unsquashed, "The gates i, f and o are missing their sigmoid: they must lie between 0 and 1."),
+            (lambda x, h, c, W, U, b: lstm_step(x, h, c, W, U, 0 * b), "The bias b is missing from the sum."),
+            (
+                lambda x, h, c, W, U, b: lstm_step(x, 0 * h, c, W, U, b),
+                "The old state h does not enter: add `h @ U.T`.",
+            ),
         ],
     ),
-    crashes=[TRANSPOSE],
+    crashes=[TRANSPOSE, CHUNK],
     nudge="Compute one big sum for all four blocks at once, cut it with `chunk(4, dim=-1)`, and squash each its own way.",
     sketch="""
         sum = x times W transposed + h times U transposed + b      (batch, 4 · d_hidden)
@@ -134,11 +177,18 @@ def _gru_variant(order: str = "rzn", keep: str = "z", reset: str = "after", squa
         X = dict(zip(order, (x @ W.T + b).chunk(3, dim=-1), strict=True))
         H = dict(zip(order, (h @ U.T + b_U).chunk(3, dim=-1), strict=True))
         r, z = torch.sigmoid(X["r"] + H["r"]), torch.sigmoid(X["z"] + H["z"])
-        start = order.index("n") * D_HIDDEN
-        U_n, b_n = U[start : start + D_HIDDEN], b_U[start : start + D_HIDDEN]
-        state = {"after": r * H["n"], "before": (r * h) @ U_n.T + b_n, "no bias": r * (h @ U_n.T) + b_n, "none": H["n"]}
-        n = squash(X["n"] + state[reset])
-        return (1 - z) * n + z * h if keep == "z" else z * n + (1 - z) * h
+        k = order.index("n")
+        U_n, b_n = U.chunk(3)[k], b_U.chunk(3)[k]
+        both = {
+            "after": X["n"] + r * H["n"],
+            "before": X["n"] + (r * h) @ U_n.T + b_n,
+            "no bias": X["n"] + r * (h @ U_n.T) + b_n,
+            "all": r * (X["n"] + H["n"]),
+            "update": X["n"] + z * H["n"],
+            "none": X["n"] + H["n"],
+        }
+        n = squash(both[reset])
+        return {"z": (1 - z) * n + z * h, "1-z": z * n + (1 - z) * h, "none": (1 - z) * n, "sum": n + z * h}[keep]
 
     return step
 
@@ -149,7 +199,7 @@ gru = Exercise(
     reference=gru_step,
     checks=function_checks(
         gru_step,
-        lambda g: (*_inputs(g), *_weights(g, 3, biases=2)),
+        _cell_cases(gates=3, biases=2),
         returns=["h"],
         slips=[
             (_gru_variant(keep="1-z"), "z and 1 − z are swapped: where z is 1 the OLD state stays."),
@@ -162,12 +212,25 @@ gru = Exercise(
                 "The bias b_U of the candidate belongs inside the reset: r ⊙ (U_n h + b_U,n).",
             ),
             (_gru_variant(reset="none"), "The reset gate r is not used: the candidate sees r ⊙ (U_n h + b_U,n)."),
-            (_gru_variant(order="zrn"), "The first two blocks are read as z, r; PyTorch stacks r, z, n."),
+            (_gru_variant(reset="all"), "The reset gate scales the input's part too; it scales `U_n h + b_U,n` only."),
+            (
+                _gru_variant(reset="update"),
+                "The update gate z stands where the reset gate r belongs, inside the candidate.",
+            ),
+            (_gru_variant(keep="none"), "The old state is missing from the mix: add z ⊙ h."),
+            (_gru_variant(keep="sum"), "The candidate must be scaled by 1 − z: the two shares add up to 1."),
+            *_other_orders(_gru_variant, "rzn"),
+            (
+                lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, b_U, b),
+                "b and b_U are swapped: b goes with W, b_U with U.",
+            ),
+            (lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, b, 0 * b_U), "The bias b_U is missing: it goes with U."),
+            (lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, 0 * b, b_U), "The bias b is missing: it goes with W."),
             (_gru_variant(squash=torch.sigmoid), "The candidate n is squashed by tanh, not by the sigmoid."),
             (_gru_variant(squash=lambda n: n), "The candidate n is missing its tanh."),
         ],
     ),
-    crashes=[TRANSPOSE],
+    crashes=[TRANSPOSE, CHUNK],
     nudge="Keep the input's part and the state's part apart: only the state's part of the candidate meets the reset gate.",
     sketch="""
         x_r, x_z, x_n = three chunks of x times W transposed + b
@@ -181,41 +244,44 @@ gru = Exercise(
 # --- 1.4 ---
 
 
-def _mixing_step(x: Tensor, state: Tensor) -> Tensor:
-    return torch.tanh(0.3 * x + 0.8 * state.roll(1, -1) + 0.4 * state)
+def step(x: Tensor, state: Tensor) -> Tensor:
+    """The step that answers are tried on: it mixes the entries of the state."""
+    return torch.tanh(0.3 * x.mean(dim=-1, keepdim=True) + 0.8 * state.roll(1, -1) + 0.4 * state)
 
 
-def _flow_inputs(generator: torch.Generator) -> tuple:
-    return _mixing_step, torch.randn(6, BATCH, D_IN, generator=generator), torch.randn(BATCH, D_IN, generator=generator)
+def _flow_cases() -> list[tuple]:
+    cases = []
+    for seed, (length, (batch, d_in, d)) in enumerate(zip((6, 3, 1), SIZES, strict=True)):
+        generator = torch.Generator().manual_seed(seed)
+        xs = torch.randn(length, batch, d_in, generator=generator)
+        cases.append((step, xs, torch.randn(batch, d, generator=generator)))
+    return cases
 
 
-def _flow_variant(pick: Callable) -> Callable:
+def _flow_variant(pick: Callable, advance: Callable = lambda step, x, h: step(x, h), skip: int = 0) -> Callable:
+    """`gradient_flow` with one thing changed; for slips."""
+
     def flow(step, xs, state):
         states = [state.detach().requires_grad_()]
-        for x in xs:
-            states.append(step(x, states[-1]))
+        for x in xs[skip:]:
+            states.append(advance(step, x, states[-1]))
         return pick(states)
 
     return flow
 
 
-def _norms(total: Tensor, states: list[Tensor], order: float = 2) -> Tensor:
-    gradients = torch.autograd.grad(total, states, allow_unused=True)
-    return torch.stack([g.abs().pow(order).sum() ** (1 / order) for g in gradients if g is not None])
+def _norms(states: list[Tensor], total: Callable = lambda s: s[-1].sum(), norm: Callable = Tensor.norm) -> Tensor:
+    return torch.stack([norm(gradient) for gradient in torch.autograd.grad(total(states), states)])
 
 
-def _starts_at_itself(answer: Callable) -> None:
-    inputs = _flow_inputs(torch.Generator().manual_seed(0))
-    last = answer(*inputs)[-1].item()
-    if abs(last - math.sqrt(BATCH * D_IN)) > 1e-4:
-        first = answer(*inputs)[0].item()
-        turned = (
-            " The first entry is: is the order turned round?" if abs(first - math.sqrt(BATCH * D_IN)) < 1e-4 else ""
-        )
-        raise Wrong(
-            f"The last entry must be {math.sqrt(BATCH * D_IN):.3f}: the sum of the last state changes by 1 with each of "
-            f"its own {BATCH * D_IN} numbers, and √{BATCH * D_IN} is the norm of that. Yours is {last:.3f}.{turned}"
-        )
+def _ends_at_itself(answer: Callable) -> None:
+    for step, xs, state in _flow_cases():
+        norms, wanted = answer(step, xs, state), math.sqrt(state.numel())
+        if abs(norms[-1].item() - wanted) > 1e-4:
+            raise Wrong(
+                f"The last entry must be {wanted:.3f}: the sum of the last state changes by 1 with each of its own "
+                f"{state.numel()} numbers, and √{state.numel()} is the norm of that. Yours is {norms[-1].item():.3f}."
+            )
 
 
 flow = Exercise(
@@ -224,42 +290,60 @@ flow = Exercise(
     reference=gradient_flow,
     checks=function_checks(
         gradient_flow,
-        _flow_inputs,
+        _flow_cases(),
         returns=["the norms"],
-        gradient=False,
+        differentiable=False,
         slips=[
-            (_flow_variant(lambda s: _norms(s[-1].sum(), s)[1:]), "The state you start from is missing: keep it too."),
-            (_flow_variant(lambda s: _norms(s[-1].sum(), s)[:-1]), "The last state itself is missing: keep it too."),
+            (_flow_variant(lambda s: _norms(s)[1:]), "The state you start from is missing: keep it too."),
+            (_flow_variant(lambda s: _norms(s)[:-1]), "The last state itself is missing: keep it too."),
             (
-                _flow_variant(lambda s: _norms(s[-1].mean(), s)),
+                _flow_variant(_norms, skip=1),
+                "The first input is never read: does the loop start at 1? (The loop on the slides in S0 and S2 does.)",
+            ),
+            (_flow_variant(lambda s: _norms(s).flip(0)), "The order is turned round: the oldest state comes first."),
+            (
+                _flow_variant(_norms, advance=lambda step, x, h: step(h, x)),
+                "The arguments of step are swapped: first x, then the state.",
+            ),
+            (
+                _flow_variant(lambda s: _norms(s, total=lambda s: s[-1].mean())),
                 "This is the gradient of the mean of the last state; take its sum.",
             ),
             (
-                _flow_variant(lambda s: _norms(s[-1].norm(), s)),
+                _flow_variant(lambda s: _norms(s, total=lambda s: s[-1].norm())),
                 "This is the gradient of the norm of the last state; take its sum.",
             ),
             (
-                _flow_variant(lambda s: _norms(sum(x.sum() for x in s), s)),
+                _flow_variant(lambda s: _norms(s, total=lambda s: sum(x.sum() for x in s))),
                 "All states are summed; only the last one is differentiated.",
             ),
             (
-                _flow_variant(lambda s: _norms(s[-1].sum(), s, order=1)),
+                _flow_variant(lambda s: _norms(s, norm=lambda g: g.abs().sum())),
                 "This is the sum of absolute values; take the Euclidean norm.",
             ),
-            (_flow_variant(lambda s: _norms(s[-1].sum(), s) ** 2), "This is the squared norm; take the root."),
+            (
+                _flow_variant(lambda s: _norms(s, norm=lambda g: g.abs().max())),
+                "This is the largest absolute value; take the Euclidean norm.",
+            ),
+            (_flow_variant(lambda s: _norms(s) ** 2), "This is the squared norm; take the root."),
             (
                 _flow_variant(lambda s: torch.stack([x.norm() for x in s])),
                 "These are the norms of the states; the gradients with respect to them are asked for.",
             ),
         ],
-        properties=[_starts_at_itself],
+        properties=[_ends_at_itself],
     ),
     crashes=[
         ("does not require grad", "The first state needs `requires_grad_()`, or no graph is recorded."),
+        (
+            "not have been used in the graph",
+            "A tensor you differentiate by was not on the way to the last state: give `step` the very tensors you keep.",
+        ),
+        ("backward through the graph a second time", "Take all gradients in one call, or pass `retain_graph=True`."),
         ("grad can be implicitly created only for scalar", "Differentiate one number: the sum of the last state."),
         (
-            "'NoneType' object has no attribute 'norm'",
-            "A state has no .grad: only leaves keep theirs. Use torch.autograd.grad, or retain_grad() on each state.",
+            "NoneType",
+            "A state has no .grad: only leaves keep theirs. Use torch.autograd.grad, or retain_grad() on each.",
         ),
     ],
     nudge="Keep every state in a list. `torch.autograd.grad(number, list_of_tensors)` gives one gradient for each of them.",
@@ -283,8 +367,18 @@ def _parameters(scale: float) -> list[nn.Parameter]:
     return [*parameters[:2], nn.Parameter(torch.ones(2)), parameters[2]]
 
 
-def _grads(parameters: list[nn.Parameter]) -> Tensor:
-    return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+def _clipped(answer: Callable, scale: float, max_norm: float = 1.0) -> tuple[Tensor, Tensor]:
+    """All gradients in a row, before and after."""
+    parameters = _parameters(scale)
+    before = [p.grad for p in parameters if p.grad is not None]
+    before = torch.cat([g.flatten() for g in before])
+    answer(parameters, max_norm)
+    without = parameters.pop(2)
+    if without.grad is not None:
+        raise Wrong("A parameter without a gradient (.grad is None) must stay so: skip it.")
+    if any(p.grad is None or p.grad.shape != p.shape for p in parameters):
+        raise Wrong("Afterwards a parameter has no gradient, or one of another shape: scale `p.grad`, each by itself.")
+    return before, torch.cat([p.grad.flatten() for p in parameters])
 
 
 def _takes_gaps(answer: Callable) -> None:
@@ -298,18 +392,23 @@ def _takes_gaps(answer: Callable) -> None:
 
 def _returns_norm(answer: Callable) -> None:
     got = answer(_parameters(1.0), 1.0)
-    if not isinstance(got, int | float) and not (isinstance(got, Tensor) and got.numel() == 1):
+    if not isinstance(got, Real) and not (isinstance(got, Tensor) and got.numel() == 1):
         raise Wrong(f"Expected the norm, a number, to be returned; got {describe(got)}.")
+    got, wanted = float(got), "The gradients (3), (−4) and (12) have the joint norm √(9 + 16 + 144) = 13"
     for value, sentence in (
         (1.0, "the norm after clipping is returned; the one before is asked for"),
+        (1 / 13, "the factor is returned; the norm before clipping is asked for"),
         (19.0, "the norms of the parts are added up; square, add, take the root"),
+        (19 / 3, "the mean of the norms is taken; square, add, take the root"),
         (169.0, "the root of the sum of squares is missing"),
-        (12.0, "only the largest gradient is counted; all of them together make the norm"),
+        (12.0, "only the largest or the last gradient is counted; all of them together make the norm"),
+        (11.0, "the gradients are added up; square, add, take the root"),
+        (math.sqrt(7), "this is the norm of the parameters; take it of their .grad"),
     ):
-        if abs(float(got) - value) < 1e-4:
-            raise Wrong(f"The gradients (3), (−4) and (12) have the joint norm 13; got {float(got):g}: {sentence}.")
-    if abs(float(got) - 13) > 1e-4:
-        raise Wrong(f"The gradients (3), (−4) and (12) have the joint norm √(9 + 16 + 144) = 13; got {float(got):g}.")
+        if math.isclose(got, value, abs_tol=1e-4):
+            raise Wrong(f"{wanted}; got {got:g}: {sentence}.")
+    if not math.isclose(got, 13, abs_tol=1e-4):
+        raise Wrong(f"{wanted}; got {got:g}.")
 
 
 def _leaves_weights(answer: Callable) -> None:
@@ -320,51 +419,72 @@ def _leaves_weights(answer: Callable) -> None:
 
 
 def _scales_jointly(answer: Callable) -> None:
-    parameters = _parameters(1.0)
-    before = _grads(parameters)
-    answer(parameters, 1.0)
-    after = _grads(parameters)
+    before, after = _clipped(answer, 1.0)
     if torch.allclose(after, before / 13, atol=1e-5):
         return
     if torch.equal(after, before):
         raise Wrong("The gradients are as they were: scale each `p.grad` in place (`mul_`), or assign a new one to it.")
     if torch.allclose(after, before.clamp(-1, 1), atol=1e-5):
-        raise Wrong("Each number is clamped on its own, which turns the direction; scale all of them by one factor.")
-    if torch.allclose(after, before.sign(), atol=1e-5):
-        raise Wrong("Each gradient is clipped on its own, which turns the direction; use one norm for all of them.")
+        raise Wrong(
+            "Each number or each gradient is clipped on its own, which turns the direction: "
+            "scale all of them by one factor, from one norm."
+        )
     raise Wrong(f"The joint norm must be 1 after clipping to 1; it is {after.norm():.3f}: scale by max_norm / norm.")
 
 
 def _leaves_small(answer: Callable) -> None:
-    parameters = _parameters(0.01)
-    before = _grads(parameters)
-    answer(parameters, 1.0)
-    if not torch.allclose(_grads(parameters), before):
+    before, after = _clipped(answer, 0.01)
+    if not torch.allclose(after, before):
         raise Wrong("A gradient of norm 0.13 must stay as it is when max_norm is 1: clip only what is longer.")
 
 
 def _takes_zero(answer: Callable) -> None:
-    parameters = _parameters(0.0)
-    answer(parameters, 1.0)
-    if _grads(parameters).isnan().any():
+    _, after = _clipped(answer, 0.0)
+    if after.isnan().any():
         raise Wrong("Gradients of zero become NaN: do not divide by a norm of 0.")
 
 
-def _equals_torch(answer: Callable) -> None:
-    for seed, max_norm in ((0, 0.5), (1, 2.0), (2, 100.0)):
-        generator = torch.Generator().manual_seed(seed)
-        mine, torchs = ([nn.Parameter(torch.zeros(s)) for s in ((3, 2), (4,), (1, 5, 2))] for _ in range(2))
-        for p, q in zip(mine, torchs, strict=True):
-            p.grad = torch.randn(p.shape, generator=generator)
-            q.grad = p.grad.clone()
-        answer(iter(mine), max_norm)  # model.parameters() is an iterator: it can be walked only once
-        nn.utils.clip_grad_norm_(torchs, max_norm)
-        if torch.equal(_grads(mine), _grads(torchs)) or torch.allclose(_grads(mine), _grads(torchs), atol=1e-5):
-            continue
-        raise Wrong(
-            "It works on a list, but not on `model.parameters()`, an iterator that can be walked only once: "
-            "turn it into a list first."
-        )
+def _uses_max_norm(answer: Callable) -> None:
+    for max_norm in (0.5, 2.0, 100.0, math.inf):
+        before, after = _clipped(answer, 1.0, max_norm)
+        if not torch.allclose(after, before * min(1, max_norm / 13), atol=1e-5):
+            raise Wrong(
+                f"Clipping the norm 13 to max_norm = {max_norm:g} must give the norm {min(13, max_norm):g}; "
+                f"it gives {after.norm():.3f}: scale by max_norm / norm, and only what is longer than max_norm."
+            )
+
+
+def _equals_torch(answer: Callable, wrap: Callable[[Sequence], object] = list) -> str:
+    """'' if gradients and norm equal those of `clip_grad_norm_` on parameters of several shapes; else the difference."""
+    generator = torch.Generator().manual_seed(0)
+    mine, torchs = ([nn.Parameter(torch.zeros(s)) for s in ((3, 2), (4,), (1, 5, 2), ())] for _ in range(2))
+    for p, q in zip(mine, torchs, strict=True):
+        p.grad = torch.randn(p.shape, generator=generator)
+        q.grad = p.grad.clone()
+    got, want = float(answer(wrap(mine), 0.5)), float(nn.utils.clip_grad_norm_(torchs, 0.5))
+    if not math.isclose(got, want, rel_tol=1e-4):
+        return f"Gradients of shapes (3, 2), (4), (1, 5, 2) and () have the joint norm {want:.4f}; got {got:.4f}."
+    if not all(torch.allclose(p.grad, q.grad, atol=1e-5) for p, q in zip(mine, torchs, strict=True)):
+        return "The norm is right, but gradients of several dimensions are not scaled as they should be."
+    return ""
+
+
+def _takes_all_shapes(answer: Callable) -> None:
+    if difference := _equals_torch(answer):
+        raise Wrong(f"{difference} Square all entries, whatever the shape, add, take the root.")
+
+
+def _takes_iterators(answer: Callable) -> None:
+    iterator = (
+        "It works on a list, but not on `model.parameters()`, an iterator that can be walked only once: "
+        "turn it into a list first."
+    )
+    try:
+        difference = _equals_torch(answer, iter)
+    except Exception:
+        raise Wrong(iterator) from None
+    if difference:
+        raise Wrong(iterator)
 
 
 clip = Exercise(
@@ -379,8 +499,11 @@ clip = Exercise(
         _scales_jointly,
         _leaves_small,
         _takes_zero,
-        _equals_torch,
+        _uses_max_norm,
+        _takes_all_shapes,
+        _takes_iterators,
     ],
+    crashes=[("a leaf Variable that requires grad", "The parameters themselves are changed: scale their .grad.")],
     nudge="All gradients together are one long vector. Its length is one number; everything is scaled by one factor.",
     sketch="""
         gradients = every .grad that is not None (make it a list: parameters may be an iterator)

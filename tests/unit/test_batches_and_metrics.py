@@ -1,0 +1,135 @@
+"""Tasks, text windows, vocabulary, metrics and instruments on cases whose truth is known."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib import measure, tasks
+from course_lib.metrics import accuracy, perplexity
+from course_lib.tokenizers import Vocabulary
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_recall_holds_one_symbol_the_fillers_and_the_cue():
+    inputs, targets = tasks.recall(generator(), 50, distance=6)
+    assert inputs.shape == (50, 8)
+    assert torch.equal(inputs[:, 0], targets)
+    assert targets.unique().tolist() == list(range(tasks.SYMBOLS))
+    assert ((inputs[:, 1:-1] >= tasks.SYMBOLS) & (inputs[:, 1:-1] < tasks.CUE)).all()
+    assert (inputs[:, -1] == tasks.CUE).all()
+
+
+def test_clue_stands_at_the_places_asked_for_and_nowhere_else():
+    inputs, targets = tasks.clue(generator(), 200, 7, [1, 4])
+    rows, places = (inputs < tasks.SYMBOLS).nonzero(as_tuple=True)
+    assert rows.tolist() == list(range(200))
+    assert set(places.tolist()) == {1, 4}
+    assert torch.equal(inputs[rows, places], targets)
+
+
+@pytest.mark.parametrize("places", [[], [7], [-1, 2]])
+def test_clue_outside_the_sequence_is_refused(places):
+    with pytest.raises(ValueError, match="Expected places within 0 … 6"):
+        tasks.clue(generator(), 2, 7, places)
+
+
+def test_copy_has_one_length_from_the_range():
+    lengths = {tasks.copy(generator(seed), 3, range(2, 5))[0].shape[1] for seed in range(30)}
+    assert lengths == {2, 3, 4}
+    inputs, targets = tasks.copy(generator(), 3, range(4, 5))
+    assert torch.equal(inputs, targets)
+    assert inputs.max() < tasks.SYMBOLS
+
+
+def test_windows_are_pieces_of_the_text_and_targets_come_one_later():
+    text = torch.arange(100)
+    inputs, targets = tasks.windows(text, 64, 10)(generator())
+    assert inputs.shape == targets.shape == (64, 10)
+    assert torch.equal(inputs + 1, targets)
+    last = {int(t) for seed in range(80) for t in tasks.windows(torch.arange(12), 8, 10)(generator(seed))[1][:, -1]}
+    assert last == {10, 11}  # the end of the text is reached
+
+
+def test_too_short_a_text_is_refused():
+    with pytest.raises(ValueError, match="windows of 10 need at least 11"):
+        tasks.windows(torch.arange(10), 1, 10)
+
+
+def test_sample_draws_from_the_chosen_rows_only():
+    rows = torch.tensor([True, False, True, False])
+    (values,), targets = tasks.sample((torch.arange(4),), torch.arange(4), rows, 40)(generator())
+    assert set(values.tolist()) == {0, 2}
+    assert torch.equal(values, targets)
+    with pytest.raises(ValueError, match="no example to draw from"):
+        tasks.sample((torch.arange(4),), torch.arange(4), torch.zeros(4, dtype=torch.bool), 2)
+
+
+def test_vocabulary_round_trip_and_padding():
+    letters = Vocabulary("banana")
+    assert letters.tokens == ["a", "b", "n"]
+    assert "".join(letters.decode(letters.encode("nab"))) == "nab"
+    ids, lengths = letters.encode_all(["ban", "a"])
+    assert ids.tolist() == [[1, 0, 2], [0, 0, 0]]
+    assert lengths.tolist() == [3, 1]
+    with pytest.raises(ValueError, match="The token 'x' is not among the 3"):
+        letters.encode("ax")
+    with pytest.raises(ValueError, match="at least one token"):
+        Vocabulary([])
+
+
+class Fixed(nn.Module):
+    """Gives the same logits whatever it reads."""
+
+    def __init__(self, logits: list[float]):
+        super().__init__()
+        self.logits = nn.Parameter(torch.tensor(logits))
+
+    def forward(self, ids):
+        return self.logits.expand(*ids.shape, -1)
+
+
+def test_perplexity_of_a_uniform_model_is_the_size_of_the_vocabulary():
+    assert perplexity(Fixed([0.0] * 5), torch.randint(5, (1000,), generator=generator()), 16) == pytest.approx(
+        5, rel=1e-5
+    )
+
+
+def test_perplexity_by_hand():
+    model, ids = Fixed([0.0, 1.0]), torch.tensor([0, 1, 1, 0, 1])  # predicted: 1, 1, 0, 1
+    p = torch.tensor([0.0, 1.0]).softmax(0)
+    expected = (-(3 * p[1].log() + p[0].log()) / 4).exp().item()
+    assert perplexity(model, ids, 2) == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(ValueError, match="needs at least 6"):
+        perplexity(model, ids, 5)
+
+
+def test_accuracy_says_which_are_right():
+    assert accuracy(Fixed([0.0, 1.0]), torch.zeros(4).long(), torch.tensor([1, 0, 1, 1])).tolist() == [1, 0, 1, 1]
+
+
+def test_influence_of_a_known_map():
+    A = torch.tensor([[1.0, 0.0, 0.0], [2.0, 3.0, 0.0], [0.0, 0.0, 4.0]])
+    assert torch.allclose(measure.influence(lambda x: (A @ x[0])[None], torch.randn(3, 1)), A)
+
+
+def test_serial_depth_counts_what_must_wait():
+    x = torch.randn(4, requires_grad=True)
+    chain = x
+    depths = []
+    for _ in range(20):
+        chain = chain.sin()
+        depths.append(measure.serial_depth(chain))
+    assert [b - a for a, b in itertools.pairwise(depths)] == [1] * 19
+    wide = sum(x.sin() for _ in range(1)) * 1
+    assert measure.serial_depth(torch.stack([x.sin() for _ in range(50)])) <= measure.serial_depth(wide)
+
+
+def test_seconds_counts_runs_and_leaves_the_first_out():
+    calls = []
+    assert measure.seconds(lambda: calls.append(1), repeats=4) >= 0
+    assert len(calls) == 5
