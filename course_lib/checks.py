@@ -29,7 +29,7 @@ Slip = tuple[Callable, str]
 CRASHES = [  # (part of an error's text, the sentence that helps), for any exercise
     (
         "must match the size of tensor",
-        "These two do not fit entry by entry: print their shapes; which axis is the batch?",
+        "These two do not fit entry by entry: print their shapes; is an axis wrong, or a size fixed?",
     ),
     ("is invalid for input of size", "The sizes change from case to case: take them from the shapes of the inputs."),
     ("out of bounds for dimension", "The sizes change from case to case: take them from the shapes of the inputs."),
@@ -158,9 +158,9 @@ def _explain(error: BaseException, exercise: Exercise) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f.line and "site-packages" not in f.filename and "course_lib" not in f.filename]
     where = f" at your line `{own[-1].line}`" if own else ""
-    text = f": {str(error).strip().splitlines()[0].rstrip('.')}" if str(error).strip() else ""
+    text = str(error).strip().split("\n")[0].split(". ")[0].rstrip(".")  # torch's longer advice is not for beginners
     help_ = next((sentence for part, sentence in (*exercise.crashes, *CRASHES) if part in str(error)), "")
-    return f"It stopped with {type(error).__name__}{where}{text}. {help_}".strip()
+    return f"It stopped with {type(error).__name__}{where}{text and ': '}{text}. {help_}".strip()
 
 
 def describe(value: Any) -> str:
@@ -270,16 +270,19 @@ def function_checks(
                 raise Wrong(f"With float64 inputs {name} must be {want.dtype}; got {value.dtype}: is a dtype fixed?")
 
     def devices(answer: Callable) -> None:
-        """Meta tensors have a device but no numbers; what mixes them with a tensor made on the CPU stops."""
+        """Where the lesson runs on a GPU, the answer has to."""
+        device = runtime.device()
+        if device.type == "cpu":
+            return
         try:
-            result = _tuple(answer(*(v.to("meta") if isinstance(v, Tensor) else v for v in cases[0])))
-            moved = any(isinstance(v, Tensor) and v.device.type != "meta" for v in result)
-        except Exception as error:
-            moved = "same device" in str(error) or "meta tensor; no data" in str(error)
-        if moved:
+            result = _tuple(answer(*(v.to(device) if isinstance(v, Tensor) else v for v in cases[0])))
+            stayed = all(v.device.type == device.type for v in result)
+        except (RuntimeError, TypeError, NotImplementedError):
+            stayed = False
+        if not stayed:
             raise Wrong(
-                "It makes a tensor on a fixed device and would stop on a GPU: "
-                "use `torch.zeros_like(…)`, `x.new_zeros(…)` or `device=x.device`."
+                f"It works on the CPU, but not on {device.type}: is a tensor made on a fixed device? "
+                "Use `torch.zeros_like(…)`, `x.new_zeros(…)` or `device=x.device`."
             )
 
     def finite(answer: Callable) -> None:

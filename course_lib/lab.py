@@ -12,9 +12,11 @@ stand in the HTML only, since they differ in the last digits from machine to mac
 
 import html
 import importlib
+import importlib.util
 import inspect
 import math
 import os
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,15 +43,15 @@ class ClaimFailed(AssertionError):
 class Panel:
     """A few lines shown as a box in JupyterLab and Colab, and as plain text everywhere else."""
 
-    def __init__(self, mark: str, title: str, lines: Sequence[str] = (), *, extra: str = "", code: str = ""):
-        """``extra`` is HTML without a plain-text twin: for what differs between machines."""
-        self.mark, self.title, self.lines, self.extra, self.code = mark, title, [x for x in lines if x], extra, code
+    def __init__(self, mark: str, title: str, lines: Sequence[str] = (), *, code="", html_only="", text_only=()):
+        """``html_only`` is for what differs between machines, ``text_only`` for what the HTML shows as a table."""
+        self.mark, self.title, self.lines, self.code = mark, title, [line for line in lines if line], code
+        self.html_only, self.text_only = html_only, text_only
 
     def __repr__(self) -> str:
-        code = textwrap.indent(self.code, "    ")
-        return "\n".join(
-            [f"{self.mark} {self.title}".strip(), *(f"  {x}" for x in self.lines), *([code] if code else [])]
-        )
+        body = [f"  {line}" for line in (*self.lines, *self.text_only)]
+        code = [textwrap.indent(self.code, "    ")] if self.code else []
+        return "\n".join([f"{self.mark} {self.title}".strip(), *body, *code])
 
     def _repr_html_(self) -> str:
         body = "".join(f"<div>{_inline(line)}</div>" for line in self.lines)
@@ -58,7 +60,7 @@ class Panel:
         return (
             f"<div style='border-left:4px solid {colour};padding:.3em .8em;margin:.3em 0;line-height:1.45'>"
             f"<div><b style='color:{colour}'>{self.mark}</b> <b>{_inline(self.title)}</b></div>"
-            f"{body}{self.extra}{code}</div>"
+            f"{body}{self.html_only}{code}</div>"
         )
 
 
@@ -84,13 +86,10 @@ class Lab:
 
     def __init__(self, lesson: str):
         self.lesson = lesson
-        self.number = int(lesson.split("_", 1)[0])
-        try:
-            module = importlib.import_module(f"course_lib.exercises.{lesson.split('_', 1)[1]}")
-        except (IndexError, ModuleNotFoundError):
-            raise ValueError(
-                f"There is no lesson {lesson!r}; expected a notebook's name such as '01_rnn_limits'."
-            ) from None
+        name = re.fullmatch(r"\d\d_(\w+)", lesson)
+        if not name or importlib.util.find_spec(f"course_lib.exercises.{name[1]}") is None:
+            raise ValueError(f"There is no lesson {lesson!r}; expected a notebook's name such as '01_rnn_limits'.")
+        module = importlib.import_module(f"course_lib.exercises.{name[1]}")
         self.exercises: dict[str, Exercise] = {exercise.id: exercise for exercise in module.EXERCISES}
         self.states = dict.fromkeys(self.exercises, "untouched")
         self.claims: dict[str, Claim] = {}
@@ -105,7 +104,7 @@ class Lab:
             f"<div>{self.device.type} · torch {torch.__version__} · {torch.get_num_threads()} threads · {where}</div>"
         )
         title = f"Lesson {lesson.replace('_', ' ')} · profile {self.profile} · {len(self.exercises)} exercises"
-        display(Panel("", title, [notice], extra=extra))
+        display(Panel("", title, [notice], html_only=extra))
 
     def pick(self, *, cpu: Any, gpu: Any = None, smoke: Any = None) -> Any:
         """The value for the profile in use; ``gpu`` and ``smoke`` fall back on ``cpu``."""
@@ -115,12 +114,12 @@ class Lab:
     def check(self, id: str, answer: Any) -> Callable:
         """Judge ``answer``; returns it when it is right, else the library's piece, so that the notebook goes on."""
         exercise = self._exercise(id)
-        verdict = grade(exercise, answer)
+        id, verdict = exercise.id, grade(exercise, answer)
         self.states[id] = verdict.state
         name = exercise.reference.__name__
         panel = _verdict_panel(exercise, verdict, name)
         notice = progress.update(self.lesson, lambda record: _record(record, id, verdict.state))
-        panel.extra += f"<div>{html.escape(notice)}</div>" if notice else ""
+        panel.html_only += f"<div>{html.escape(notice)}</div>" if notice else ""
         display(panel)
         if verdict.state != "passed" and os.environ.get("COURSE_GRADING") == "1":
             raise CheckFailed(f"{id} {verdict.state}: {verdict.reason or 'not attempted'}")
@@ -129,6 +128,7 @@ class Lab:
     def hint(self, id: str) -> None:
         """A nudge; called again, a sketch; called again, the solution."""
         exercise = self._exercise(id)
+        id = exercise.id
         stage = self._hints[id] = min(self._hints[id] + 1, 3)
         again = f'Run it again for {"a sketch" if stage == 1 else "the solution"}: `lab.hint("{id}")`'
         if stage == 1:
@@ -145,7 +145,7 @@ class Lab:
     def source(self, thing: Any) -> None:
         """Show a piece of the library as it stands in its file."""
         module = inspect.getmodule(thing)
-        display(Panel("", f"`{thing.__name__}` in {module.__name__.replace('.', '/')}.py", code=_source(thing)))
+        display(Panel("", f"`{thing.__qualname__}` in {module.__name__.replace('.', '/')}.py", code=_source(thing)))
 
     def predict(self, key: str, guess: Any) -> None:
         """Write down a guess before the measurement; `reveal` sets the two side by side."""
@@ -167,7 +167,7 @@ class Lab:
         extra = (
             f"<div>you said <b>{html.escape(str(guess))}</b> · measured <b>{html.escape(_short(measured))}</b></div>"
         )
-        display(Panel("", f"Prediction and measurement: {key}", extra=extra))
+        display(Panel("", f"Prediction and measurement: {key}", html_only=extra))
 
     def claim(
         self, text: str, value: float, *, above: float | None = None, below: float | None = None, source: str
@@ -186,27 +186,32 @@ class Lab:
             "" if state != "failed" else "It did not hold here. If you changed the experiment, that is a finding: why?"
         )
         extra = f"<div>measured <b>{_short(value)}</b></div>"
-        display(Panel(MARKS[state], f"Claim: {text}", [f"expected {bound} · {source}", notice], extra=extra))
+        display(Panel(MARKS[state], f"Claim: {text}", [f"expected {bound} · {source}", notice], html_only=extra))
 
     def summary(self) -> None:
         """The lesson's claims with their values and the exercises with their states; raises if a claim failed."""
+        claims = self.claims.values()
         lines = [f"{MARKS[self.states[id]]} {id} {exercise.title}" for id, exercise in self.exercises.items()]
-        lines += [
-            f"{MARKS[claim.state]} {claim.text} ({claim.bound}, {claim.source})" for claim in self.claims.values()
-        ]
-        right = sum(state == "passed" for state in self.states.values())
-        rows = "".join(
-            f"<tr><td style='text-align:left'>{_inline(claim.text)}</td><td>{claim.bound}</td>"
-            f"<td><b>{_short(claim.value)}</b></td></tr>"
-            for claim in self.claims.values()
+        text = [f"{MARKS[claim.state]} {claim.text} ({claim.bound}, {claim.source})" for claim in claims]
+        head = "".join(
+            f"<th style='text-align:left'>{name}</th>" for name in ("", "claim", "expected", "measured", "source")
         )
-        table = f"<table><tr><th>claim</th><th>expected</th><th>measured</th></tr>{rows}</table>" if rows else ""
-        solved = f"{right} of {len(self.exercises)} exercises solved"
-        title = f"Lesson {self.lesson}: {solved}, {len(self.claims)} claims measured"
-        measured = {claim.text: _short(claim.value) for claim in self.claims.values()}
+        rows = "".join(
+            "<tr>" + "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells) + "</tr>"
+            for cells in (
+                (MARKS[claim.state], _inline(claim.text), claim.bound, f"<b>{_short(claim.value)}</b>", claim.source)
+                for claim in claims
+            )
+        )
+        right = sum(state == "passed" for state in self.states.values())
+        title = (
+            f"Lesson {self.lesson}: {right} of {len(self.exercises)} exercises solved, {len(claims)} claims measured"
+        )
+        measured = {claim.text: _short(claim.value) for claim in claims}
         progress.update(self.lesson, lambda record: record.update(claims=measured))
-        display(Panel("", title, lines, extra=table))
-        failed = [claim for claim in self.claims.values() if claim.state == "failed"]
+        table = f"<table style='margin:.5em 0 0 0'><tr>{head}</tr>{rows}</table>" if claims else ""
+        display(Panel("", title, lines, html_only=table, text_only=text))
+        failed = [claim for claim in claims if claim.state == "failed"]
         if failed:
             found = "; ".join(
                 f"{claim.text}: {claim.bound} expected, {_short(claim.value)} measured" for claim in failed
@@ -225,6 +230,7 @@ class Lab:
         display(Panel("", "Your progress", [notice, *lines] if lines else [notice, "nothing recorded yet"]))
 
     def _exercise(self, id: str) -> Exercise:
+        id = str(id)  # lab.hint(1.4) is meant as lab.hint("1.4")
         if id not in self.exercises:
             raise KeyError(f"Lesson {self.lesson} has no exercise {id!r}; it has {', '.join(self.exercises)}.")
         return self.exercises[id]

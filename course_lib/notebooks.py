@@ -35,6 +35,7 @@ def execute(notebook: NotebookNode, folder: Path = FOLDER, **environment: str) -
         notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     )
     client.store_widget_state = False  # GitHub refuses to show notebooks that carry it
+    client.extra_arguments = ["--log-level=ERROR"]  # of the kernel itself, not of the lesson
     client.execute(env=os.environ | environment)
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:

@@ -26,7 +26,7 @@ def read() -> tuple[dict, str]:
         return {}, _unfit(file)
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-        if isinstance(record, dict) and all(isinstance(lesson, dict) for lesson in record.values()):
+        if _whole(record):
             return record, ""
     except FileNotFoundError:
         return {}, ""
@@ -61,6 +61,17 @@ def update(lesson: str, change: Callable[[dict], None]) -> str:
 def _unfit(file: Path) -> str:
     """Why the path cannot hold a record: a folder or a device such as /dev/null must never be moved or replaced."""
     return f"{file} is not a regular file; your progress is not saved." if file.exists() and not file.is_file() else ""
+
+
+def _whole(record: object) -> bool:
+    """Whether it has the form of a record: {lesson: {exercises: {id: {state, attempts}}, guesses: {}, claims: {}}}."""
+    if not isinstance(record, dict) or not all(isinstance(lesson, dict) for lesson in record.values()):
+        return False
+    parts = [lesson.get(part, {}) for lesson in record.values() for part in ("exercises", "guesses", "claims")]
+    if not all(isinstance(part, dict) for part in parts):
+        return False
+    attempts = [entry for lesson in record.values() for entry in lesson.get("exercises", {}).values()]
+    return all(isinstance(entry, dict) and {"state", "attempts"} <= entry.keys() for entry in attempts)
 
 
 def _write(file: Path, text: str) -> None:

@@ -138,6 +138,8 @@ class Reader(nn.Module):
 
     def __init__(self, network: nn.Module, d: int, words: int, classes: int):
         super().__init__()
+        if isinstance(network, nn.RNNBase) and (not network.batch_first or network.hidden_size != d):
+            raise ValueError(f"Expected a network with batch_first=True and hidden size {d}; got {network}.")
         self.embed, self.network, self.answer = nn.Embedding(words, d), network, nn.Linear(d, classes)
         nn.init.normal_(self.embed.weight, std=0.1)  # small, so that no network starts out saturated
 

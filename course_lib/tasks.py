@@ -16,6 +16,8 @@ VOCABULARY = CUE + 1
 
 def recall(generator: torch.Generator, batch: int, distance: int) -> tuple[Tensor, Tensor]:
     """One symbol, ``distance`` random fillers, the cue: (batch, distance + 2). Target: the symbol, (batch)."""
+    if distance < 0:
+        raise ValueError(f"Expected a distance of 0 or more; got {distance}.")
     symbol = torch.randint(SYMBOLS, (batch, 1), generator=generator)
     fillers = torch.randint(SYMBOLS, CUE, (batch, distance), generator=generator)
     return torch.cat([symbol, fillers, torch.full((batch, 1), CUE)], dim=1), symbol[:, 0]

@@ -16,11 +16,11 @@ SIZES = ((3, 4, 5), (1, 3, 2), (7, 2, 6))  # batch, d_in, d_hidden: all differen
 
 TRANSPOSE = (
     "shapes cannot be multiplied",
-    "The rows of x are the batch, and W is (rows of output, d_in): multiply from the right by the transpose, `x @ W.T`.",
+    "The rows of x and h are the batch: multiply them from the right by the transposes, `x @ W.T` and `h @ U.T`.",
 )
 CHUNK = (
     "values to unpack",
-    "`chunk(n, dim=-1)` cuts the last dimension into n blocks; without `dim` it cuts the batch; `split` takes a block's size.",
+    "`chunk(n, dim=-1)` makes n blocks of the last dimension; without `dim`, of the batch. `split` takes their size.",
 )
 
 
@@ -114,7 +114,7 @@ def _lstm_gates_unsquashed(x, h, c, W, U, b):
 
 
 CANDIDATE = (
-    "h comes from the candidate instead of the new cell state: $h' = o ⊙ tanh(c')$. "
+    "h comes from the candidate instead of the new cell state: h' = o ⊙ tanh(c'). "
     "(The slide in S4 has this slip: it prints tanh of the candidate.)"
 )
 lstm = Exercise(
@@ -156,7 +156,7 @@ lstm = Exercise(
         ],
     ),
     crashes=[TRANSPOSE, CHUNK],
-    nudge="Compute one big sum for all four blocks at once, cut it with `chunk(4, dim=-1)`, and squash each its own way.",
+    nudge="Compute one sum for all four blocks at once, cut it with `chunk(4, dim=-1)`, and squash each its own way.",
     sketch="""
         sum = x times W transposed + h times U transposed + b      (batch, 4 · d_hidden)
         i, f, g, o = the four chunks of it along the last dimension
@@ -205,7 +205,7 @@ gru = Exercise(
             (_gru_variant(keep="1-z"), "z and 1 − z are swapped: where z is 1 the OLD state stays."),
             (
                 _gru_variant(reset="before"),
-                "The reset gate scales h before the product (Cho's first version); here it scales `U_n h + b_U,n` after it.",
+                "The reset gate scales h before the product (Cho's first version); here it scales `U_n h + b_U,n`.",
             ),
             (
                 _gru_variant(reset="no bias"),
@@ -231,7 +231,7 @@ gru = Exercise(
         ],
     ),
     crashes=[TRANSPOSE, CHUNK],
-    nudge="Keep the input's part and the state's part apart: only the state's part of the candidate meets the reset gate.",
+    nudge="Keep the input's part and the state's part apart: in the candidate, only the latter meets the reset gate.",
     sketch="""
         x_r, x_z, x_n = three chunks of x times W transposed + b
         h_r, h_z, h_n = three chunks of h times U transposed + b_U
@@ -325,6 +325,10 @@ flow = Exercise(
                 _flow_variant(lambda s: _norms(s, norm=lambda g: g.abs().max())),
                 "This is the largest absolute value; take the Euclidean norm.",
             ),
+            (
+                lambda step, xs, state: gradient_flow(step, xs, 0 * state),
+                "It starts from zeros, not from the state given.",
+            ),
             (_flow_variant(lambda s: _norms(s) ** 2), "This is the squared norm; take the root."),
             (
                 _flow_variant(lambda s: torch.stack([x.norm() for x in s])),
@@ -337,7 +341,7 @@ flow = Exercise(
         ("does not require grad", "The first state needs `requires_grad_()`, or no graph is recorded."),
         (
             "not have been used in the graph",
-            "A tensor you differentiate by was not on the way to the last state: give `step` the very tensors you keep.",
+            "A tensor that you differentiate by did not lead to the last state: give `step` the very tensors you keep.",
         ),
         ("backward through the graph a second time", "Take all gradients in one call, or pass `retain_graph=True`."),
         ("grad can be implicitly created only for scalar", "Differentiate one number: the sum of the last state."),
@@ -346,7 +350,7 @@ flow = Exercise(
             "A state has no .grad: only leaves keep theirs. Use torch.autograd.grad, or retain_grad() on each.",
         ),
     ],
-    nudge="Keep every state in a list. `torch.autograd.grad(number, list_of_tensors)` gives one gradient for each of them.",
+    nudge="Keep every state in a list. `torch.autograd.grad(number, list_of_tensors)` gives one gradient for each.",
     sketch="""
         states = [the first state, with requires_grad]
         for each x: append step(x, the newest state)
@@ -455,7 +459,7 @@ def _uses_max_norm(answer: Callable) -> None:
 
 
 def _equals_torch(answer: Callable, wrap: Callable[[Sequence], object] = list) -> str:
-    """'' if gradients and norm equal those of `clip_grad_norm_` on parameters of several shapes; else the difference."""
+    """How gradients and norm differ from those of `clip_grad_norm_` on several shapes; '' if they do not."""
     generator = torch.Generator().manual_seed(0)
     mine, torchs = ([nn.Parameter(torch.zeros(s)) for s in ((3, 2), (4,), (1, 5, 2), ())] for _ in range(2))
     for p, q in zip(mine, torchs, strict=True):

@@ -1,0 +1,1353 @@
+"""The bank of lesson 01: answers as students write them, each wrong one with what must be said about it.
+
+An answer is a function named as in the notebook's stub. It uses only what the notebook has imported (torch, nn), so its
+source can also stand in the stub's cell.
+"""
+# ruff: noqa: B006, B007, B023, B905, F811, RUF059
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One student's answer. ``says`` is the part of the message that it must get; '' for a right one."""
+
+    exercise: str
+    name: str
+    function: Callable
+    source: str
+    says: str = ""
+
+
+_wrong: dict[str, list[Answer]] = {}
+_right: dict[str, list[Answer]] = {}
+
+
+def wrong_answers() -> dict[str, list[Answer]]:
+    """Exercise → its wrong answers."""
+    return _wrong
+
+
+def right_answers() -> dict[str, list[Answer]]:
+    """Exercise → its right answers."""
+    return _right
+
+
+def wrong(exercise: str, name: str, *, says: str) -> Callable:
+    """Register a wrong answer."""
+    return lambda function: _register(_wrong, exercise, name, function, says)
+
+
+def right(exercise: str, name: str) -> Callable:
+    """Register a right answer."""
+    return lambda function: _register(_right, exercise, name, function, "")
+
+
+def _register(bank: dict, exercise: str, name: str, function: Callable, says: str) -> Callable:
+    text = textwrap.dedent(inspect.getsource(function))
+    first = ast.parse(text).body[0].lineno  # of `def`, below the decorators
+    source = "".join(text.splitlines(keepends=True)[first - 1 :])
+    bank.setdefault(exercise, []).append(Answer(exercise, name, function, source, says))
+    return function
+
+
+# --- 1.1 Elman step: right ------------------------------------------------------------------------------------------
+
+
+@right("1.1", "F.linear")
+def elman_step(x, h, W, U, b):
+    return nn.functional.linear(x, W, b).add(nn.functional.linear(h, U)).tanh()
+
+
+@right("1.1", "einsum, other names")
+def elman_step(inputs, state, A, B, bias):
+    total = torch.einsum("bi,hi->bh", inputs, A) + torch.einsum("bj,hj->bh", state, B)
+    return torch.tanh(total + bias)
+
+
+@right("1.1", "one example after the other")
+def elman_step(x, h, W, U, b):
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(torch.tanh(W @ x[i] + U @ h[i] + b))
+    return torch.stack(rows)
+
+
+@right("1.1", "addmm and tanh by hand")
+def elman_step(x, h, W, U, b):
+    total = torch.addmm(torch.addmm(b, x, W.t()), h, U.t())
+    return (total.exp() - (-total).exp()) / (total.exp() + (-total).exp())
+
+
+@right("1.1", "PyTorch's cell")
+def elman_step(x, h, W, U, b):
+    return torch.rnn_tanh_cell(x, h, W, U, b, torch.zeros_like(b))
+
+
+@right("1.1", "side by side")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(torch.cat([x, h], dim=1) @ torch.cat([W, U], dim=1).T + b)
+
+
+@right("1.1", "prints on the way")
+def elman_step(x, h, W, U, b, verbose=True):
+    if verbose:
+        print("x", x.shape)
+    return torch.tanh((W @ x.T + U @ h.T + b[:, None]).T)
+
+
+# --- 1.1 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.1", "no transpose", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W + h @ U + b)
+
+
+@wrong("1.1", "as on paper", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(W @ x + U @ h + b)
+
+
+@wrong("1.1", "W and U swapped", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ U.T + h @ W.T + b)
+
+
+@wrong("1.1", "U without transpose", says="U is used without its transpose")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h @ U + b)
+
+
+@wrong("1.1", "columns", says="Rows and columns are swapped: the batch comes first")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(W @ x.T + U @ h.T + b[:, None])
+
+
+@wrong("1.1", "columns, bias as it comes", says="These two do not fit entry by entry")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(W @ x.T + U @ h.T + b)
+
+
+@wrong("1.1", "no tanh", says="the sum without its tanh")
+def elman_step(x, h, W, U, b):
+    return x @ W.T + h @ U.T + b
+
+
+@wrong("1.1", "no bias", says="The bias b is missing")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h @ U.T)
+
+
+@wrong("1.1", "bias outside", says="The bias b belongs inside the tanh")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h @ U.T) + b
+
+
+@wrong("1.1", "no state", says="The old state h does not enter")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + b)
+
+
+@wrong("1.1", "no input", says="The input x does not enter")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(h @ U.T + b)
+
+
+@wrong("1.1", "sigmoid", says="This is a sigmoid")
+def elman_step(x, h, W, U, b):
+    return torch.sigmoid(x @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "ReLU", says="This is a ReLU")
+def elman_step(x, h, W, U, b):
+    return torch.relu(x @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "tanh of each part", says="take it once, of the whole sum")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T) + torch.tanh(h @ U.T + b)
+
+
+@wrong("1.1", "adds the old state", says="The new state replaces the old one")
+def elman_step(x, h, W, U, b):
+    return h + torch.tanh(x @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "returns the input", says="This is the old state as it came in")
+def elman_step(x, h, W, U, b):
+    torch.tanh(x @ W.T + h @ U.T + b)
+    return h
+
+
+@wrong("1.1", "minus", says="; expected ")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T - h @ U.T + b)
+
+
+@wrong("1.1", "prints instead of returning", says="None (is the `return` missing?)")
+def elman_step(x, h, W, U, b):
+    print(torch.tanh(x @ W.T + h @ U.T + b))
+
+
+@wrong("1.1", "NumPy", says="something of NumPy (stay with torch's functions)")
+def elman_step(x, h, W, U, b):
+    import numpy
+
+    return numpy.tanh((x @ W.T + h @ U.T + b).numpy())
+
+
+@wrong("1.1", "NumPy and back", says="Stay with torch's functions: the gradient has to pass through")
+def elman_step(x, h, W, U, b):
+    import numpy
+
+    return torch.from_numpy(numpy.tanh((x @ W.T + h @ U.T + b).numpy()))
+
+
+@wrong("1.1", "a list of rows", says="a list of 3")
+def elman_step(x, h, W, U, b):
+    return [torch.tanh(W @ x[i] + U @ h[i] + b) for i in range(len(x))]
+
+
+@wrong("1.1", "a comma too many", says="a tuple of 1 (is there a comma after it?)")
+def elman_step(x, h, W, U, b):
+    return (torch.tanh(x @ W.T + h @ U.T + b),)
+
+
+@wrong("1.1", "output and state", says="got a tuple of 2")
+def elman_step(x, h, W, U, b):
+    h = torch.tanh(x @ W.T + h @ U.T + b)
+    return h, h
+
+
+@wrong("1.1", "in place", says="It changes its input h in place")
+def elman_step(x, h, W, U, b):
+    h.copy_(torch.tanh(x @ W.T + h @ U.T + b))
+    return h
+
+
+@wrong("1.1", "sum changed in place", says="A tensor that the gradient needs was changed in place")
+def elman_step(x, h, W, U, b):
+    h = torch.tanh(x @ W.T + h @ U.T + b)
+    h += 0
+    return h
+
+
+@wrong("1.1", "detached", says="no gradient reaches h")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h.detach() @ U.T + b)
+
+
+@wrong("1.1", "gradients switched off for good", says="no gradient reaches x")
+def elman_step(x, h, W, U, b):
+    torch.set_grad_enabled(False)
+    return torch.tanh(x @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "no_grad", says="no gradient reaches x")
+def elman_step(x, h, W, U, b):
+    with torch.no_grad():
+        return torch.tanh(x @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "fixed dtype", says="With float64 inputs h must be torch.float64; got torch.float32")
+def elman_step(x, h, W, U, b):
+    out = torch.zeros(len(x), len(b), device=x.device)
+    for i in range(len(x)):
+        out[i] = torch.tanh(W @ x[i] + U @ h[i] + b)
+    return out
+
+
+@wrong("1.1", "casts one part", says="The checks also use float64 inputs: is a dtype fixed somewhere?")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x.float() @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "fixed batch", says="take them from the shapes of the inputs")
+def elman_step(x, h, W, U, b):
+    return torch.stack([torch.tanh(W @ x[i] + U @ h[i] + b) for i in range(3)])
+
+
+@wrong("1.1", "fixed sizes", says="take them from the shapes of the inputs")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h @ U.T + b).view(3, 5)
+
+
+@wrong("1.1", "squeezes", says="are sizes fixed, or is something squeezed?")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h @ U.T + b).squeeze()
+
+
+@wrong("1.1", "noise", says="is something random, or kept between calls")
+def elman_step(x, h, W, U, b):
+    return nn.functional.dropout(torch.tanh(x @ W.T + h @ U.T + b), 0.5)
+
+
+@wrong("1.1", "weights of its own", says="is something random, or kept between calls")
+def elman_step(x, h, W, U, b):
+    return nn.RNNCell(x.shape[1], h.shape[1])(x, h)
+
+
+@wrong("1.1", "NaN", says="h holds NaN")
+def elman_step(x, h, W, U, b):
+    return torch.atanh(x @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "endless", says="is there a loop that never ends?")
+def elman_step(x, h, W, U, b):
+    i = 0
+    while i < len(x):
+        new = torch.tanh(x @ W.T + h @ U.T + b)
+    return new
+
+
+@wrong("1.1", "calls itself", says="It calls itself without end")
+def elman_step(x, h, W, U, b):
+    def elman_step(x, h, W, U, b):
+        return elman_step(x, h, W, U, b)
+
+    return elman_step(x, h, W, U, b)
+
+
+@wrong("1.1", "leaves", says="It stopped with SystemExit at your line `sys.exit()`")
+def elman_step(x, h, W, U, b):
+    import sys
+
+    sys.exit()
+
+
+@wrong("1.1", "interrupts", says="It stopped with KeyboardInterrupt")
+def elman_step(x, h, W, U, b):
+    raise KeyboardInterrupt
+
+
+@wrong("1.1", "a name that is not there", says="NameError at your line `return tanh(x @ W.T + h @ U.T + b)")
+def elman_step(x, h, W, U, b):
+    return tanh(x @ W.T + h @ U.T + b)  # noqa: F821
+
+
+@wrong("1.1", "too few arguments", says="It must take (x, h, W, U, b); yours takes (x, h)")
+def elman_step(x, h):
+    return torch.tanh(x + h)
+
+
+@wrong("1.1", "arguments in another order", says="The arguments must come in the order (x, h, W, U, b)")
+def elman_step(h, x, W, U, b):
+    return torch.tanh(x @ W.T + h @ U.T + b)
+
+
+# --- 1.2 LSTM step: right -------------------------------------------------------------------------------------------
+
+
+@right("1.2", "block by block")
+def lstm_step(x, h, c, W, U, b):
+    d = h.shape[1]
+
+    def block(k):
+        rows = slice(k * d, (k + 1) * d)
+        return x @ W[rows].T + h @ U[rows].T + b[rows]
+
+    i, f, g, o = block(0).sigmoid(), block(1).sigmoid(), block(2).tanh(), block(3).sigmoid()
+    c_new = f * c + i * g
+    return o * c_new.tanh(), c_new
+
+
+@right("1.2", "einsum and view")
+def lstm_step(x, h, c, W, U, b):
+    total = torch.einsum("bi,oi->bo", x, W) + torch.einsum("bj,oj->bo", h, U) + b
+    i, f, g, o = total.view(x.shape[0], 4, -1).unbind(dim=1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+@right("1.2", "PyTorch's cell")
+def lstm_step(x, h, c, W, U, b):
+    return torch.lstm_cell(x, (h, c), W, U, b, torch.zeros_like(b))
+
+
+@right("1.2", "nn.LSTMCell with these weights")
+def lstm_step(x, h, c, W, U, b):
+    cell = nn.LSTMCell(x.shape[1], h.shape[1], device="meta")
+    weights = {"weight_ih": W, "weight_hh": U, "bias_ih": b, "bias_hh": torch.zeros_like(b)}
+    h, c = torch.func.functional_call(cell, weights, (x, (h, c)))
+    return h, c
+
+
+@right("1.2", "split, sigmoid by hand")
+def lstm_step(x, h, c, W, U, b):
+    def sigmoid(t):
+        return 1 / (1 + torch.exp(-t))
+
+    i, f, g, o = torch.split(nn.functional.linear(x, W) + nn.functional.linear(h, U, b), h.size(1), dim=1)
+    new_c = torch.addcmul(sigmoid(f) * c, sigmoid(i), torch.tanh(g))
+    return sigmoid(o) * torch.tanh(new_c), new_c
+
+
+# --- 1.2 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.2", "the slide", says="The slide in S4 has this slip")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
+    return o * torch.tanh(g), f * c + i * g
+
+
+@wrong("1.2", "the candidate itself", says="h comes from the candidate")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
+    return o * g, f * c + i * g
+
+
+@wrong("1.2", "order of the equations", says="read in the order i, f, o, g; PyTorch stacks i, f, g, o")
+def lstm_step(x, h, c, W, U, b):
+    i, f, o, g = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "forget gate first", says="read in the order f, i, g, o; PyTorch stacks i, f, g, o")
+def lstm_step(x, h, c, W, U, b):
+    f, i, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "results swapped", says="The two results are in the wrong order")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return c, torch.sigmoid(o) * torch.tanh(c)
+
+
+@wrong("1.2", "no tanh of c", says="h is missing the tanh of the cell state")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * c, c
+
+
+@wrong("1.2", "old c", says="h comes from the old cell state")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c_new = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c_new
+
+
+@wrong("1.2", "gates not squashed", says="missing their sigmoid")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = f * c + i * torch.tanh(g)
+    return o * torch.tanh(c), c
+
+
+@wrong("1.2", "all sigmoid", says="The candidate g is squashed by tanh, not by the sigmoid")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = torch.sigmoid(x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = f * c + i * g
+    return o * torch.tanh(c), c
+
+
+@wrong("1.2", "candidate not squashed", says="The candidate g is missing its tanh")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * g
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "no forget gate", says="The forget gate f is not used")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "1 - f", says="The candidate is scaled by 1 − f")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + (1 - torch.sigmoid(f)) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "no bias", says="The bias b is missing")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "only h", says="Expected h and c to be returned; got a tensor of shape (3, 5)")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c)
+
+
+@wrong("1.2", "a list", says="Expected h and c; got a list of 2. Write `return h, c`")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return [torch.sigmoid(o) * torch.tanh(c), c]
+
+
+@wrong("1.2", "as nn.LSTM does", says="Expected h to be a tensor of shape (3, 5); got a tuple of 2")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    h = torch.sigmoid(o) * torch.tanh(c)
+    return (h, c), h
+
+
+@wrong("1.2", "in place", says="It changes its input c in place")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c *= torch.sigmoid(f)
+    c += torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "detached", says="no gradient reaches c")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c.detach() + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "cell state cut off in h", says="a wrong gradient reaches x")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c.data), c
+
+
+@wrong("1.2", "chunks of the batch", says="without `dim`, of the batch")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "split by the number", says="`split` takes their size")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).split(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "interleaved", says="; expected ")
+def lstm_step(x, h, c, W, U, b):
+    total = x @ W.T + h @ U.T + b
+    i, f, g, o = (total[:, k::4] for k in range(4))
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "fixed slices", says="These two do not fit entry by entry")
+def lstm_step(x, h, c, W, U, b):
+    total = x @ W.T + h @ U.T + b
+    i, f, g, o = total[:, :5], total[:, 5:10], total[:, 10:15], total[:, 15:]
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+# --- 1.3 GRU step: right --------------------------------------------------------------------------------------------
+
+
+@right("1.3", "block by block")
+def gru_step(x, h, W, U, b, b_U):
+    d = h.shape[-1]
+    r = torch.sigmoid(x @ W[:d].T + b[:d] + h @ U[:d].T + b_U[:d])
+    z = torch.sigmoid(x @ W[d : 2 * d].T + b[d : 2 * d] + h @ U[d : 2 * d].T + b_U[d : 2 * d])
+    n = torch.tanh(x @ W[2 * d :].T + b[2 * d :] + r * (h @ U[2 * d :].T + b_U[2 * d :]))
+    return (1 - z) * n + z * h
+
+
+@right("1.3", "lerp")
+def gru_step(x, h, W, U, b, b_U):
+    gi, gh = nn.functional.linear(x, W, b), nn.functional.linear(h, U, b_U)
+    i_r, i_z, i_n = gi.chunk(3, 1)
+    h_r, h_z, h_n = gh.chunk(3, 1)
+    return torch.lerp(torch.tanh(i_n + torch.sigmoid(i_r + h_r) * h_n), h, torch.sigmoid(i_z + h_z))
+
+
+@right("1.3", "PyTorch's cell")
+def gru_step(x, h, W, U, b, b_U):
+    return torch.gru_cell(x, h, W, U, b, b_U)
+
+
+@right("1.3", "n + z(h - n), einsum")
+def gru_step(x, h, W, U, b, b_U):
+    X = torch.einsum("bi,oi->bo", x, W) + b
+    H = torch.einsum("bi,oi->bo", h, U) + b_U
+    d = h.shape[1]
+    rz = (X + H)[:, : 2 * d].sigmoid()
+    r, z = rz[:, :d], rz[:, d:]
+    n = (X[:, 2 * d :] + r * H[:, 2 * d :]).tanh()
+    return n + z * (h - n)
+
+
+@right("1.3", "one example after the other")
+def gru_step(x, h, W, U, b, b_U):
+    out = torch.empty_like(h)
+    for k, (x_k, h_k) in enumerate(zip(x, h)):
+        x_r, x_z, x_n = (W @ x_k + b).chunk(3)
+        h_r, h_z, h_n = (U @ h_k + b_U).chunk(3)
+        r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+        out[k] = (1 - z) * torch.tanh(x_n + r * h_n) + z * h_k
+    return out
+
+
+# --- 1.3 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.3", "z and 1 - z", says="z and 1 − z are swapped")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return z * torch.tanh(x_n + r * h_n) + (1 - z) * h
+
+
+@wrong("1.3", "Cho's version", says="The reset gate scales h before the product")
+def gru_step(x, h, W, U, b, b_U):
+    d = h.shape[1]
+    r, z = torch.sigmoid((x @ W.T + b + h @ U.T + b_U)[:, : 2 * d]).chunk(2, dim=-1)
+    n = torch.tanh(x @ W[2 * d :].T + b[2 * d :] + (r * h) @ U[2 * d :].T + b_U[2 * d :])
+    return (1 - z) * n + z * h
+
+
+@wrong("1.3", "bias outside the reset", says="The bias b_U of the candidate belongs inside the reset")
+def gru_step(x, h, W, U, b, b_U):
+    d = h.shape[1]
+    r, z = torch.sigmoid((x @ W.T + b + h @ U.T + b_U)[:, : 2 * d]).chunk(2, dim=-1)
+    n = torch.tanh(x @ W[2 * d :].T + b[2 * d :] + r * (h @ U[2 * d :].T) + b_U[2 * d :])
+    return (1 - z) * n + z * h
+
+
+@wrong("1.3", "one sum for all", says="The reset gate scales the input's part too")
+def gru_step(x, h, W, U, b, b_U):
+    r, z, n = (x @ W.T + b + h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(r), torch.sigmoid(z)
+    return (1 - z) * torch.tanh(r * n) + z * h
+
+
+@wrong("1.3", "no reset", says="The reset gate r is not used")
+def gru_step(x, h, W, U, b, b_U):
+    r, z, n = (x @ W.T + b + h @ U.T + b_U).chunk(3, dim=-1)
+    z = torch.sigmoid(z)
+    return (1 - z) * torch.tanh(n) + z * h
+
+
+@wrong("1.3", "z for r", says="The update gate z stands where the reset gate r belongs")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    z = torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + z * h_n) + z * h
+
+
+@wrong("1.3", "update gate first", says="read in the order z, r, n; PyTorch stacks r, z, n")
+def gru_step(x, h, W, U, b, b_U):
+    x_z, x_r, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_z, h_r, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "candidate sigmoid", says="The candidate n is squashed by tanh, not by the sigmoid")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.sigmoid(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "candidate not squashed", says="The candidate n is missing its tanh")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * (x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "old state forgotten", says="The old state is missing from the mix")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n)
+
+
+@wrong("1.3", "shares do not add up", says="The candidate must be scaled by 1 − z")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "biases swapped", says="b and b_U are swapped")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b_U).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "one bias", says="The bias b_U is missing")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "no transpose", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "four pieces", says="`chunk(n, dim=-1)` makes n blocks")
+def gru_step(x, h, W, U, b, b_U):
+    r, z, n = (x @ W.T + b + h @ U.T + b_U).chunk(4, dim=-1)
+    return (1 - z) * n + z * h
+
+
+@wrong("1.3", "returns h and n", says="Expected h to be returned; got a tuple of 2")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    n = torch.tanh(x_n + r * h_n)
+    return (1 - z) * n + z * h, n
+
+
+@wrong("1.3", "in place", says="It changes its input h in place")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    h *= z
+    h += (1 - z) * torch.tanh(x_n + r * h_n)
+    return h
+
+
+@wrong("1.3", "torch.tensor on the way", says="no gradient reaches x")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = torch.tensor((x @ W.T + b).tolist(), dtype=x.dtype).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "gates from the first example", says="; expected ")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r)[:1], torch.sigmoid(x_z + h_z)[:1]
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "nothing", says="None (is the `return` missing?)")
+def gru_step(x, h, W, U, b, b_U):
+    pass
+
+
+# --- 1.4 gradient flow: right ---------------------------------------------------------------------------------------
+
+
+@right("1.4", "backward and retain_grad")
+def gradient_flow(step, xs, state):
+    state = state.clone().requires_grad_()
+    states = [state]
+    for x in xs:
+        state = step(x, state)
+        state.retain_grad()
+        states.append(state)
+    states[-1].sum().backward()
+    return torch.stack([s.grad.norm() for s in states])
+
+
+@right("1.4", "requires_grad_ on the state given")
+def gradient_flow(step, xs, state):
+    state.requires_grad_()
+    states = [state]
+    for t in range(len(xs)):
+        states += [step(xs[t], states[t])]
+    return torch.tensor([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@right("1.4", "numbers by item()")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_(True)]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.tensor([torch.autograd.grad(states[-1].sum(), s, retain_graph=True)[0].norm().item() for s in states])
+
+
+@right("1.4", "vector-Jacobian products by hand")
+def gradient_flow(step, xs, state):
+    states = [state]
+    for x in xs:
+        states.append(step(x, states[-1]).detach())
+    gradient = torch.ones_like(states[-1])
+    norms = [gradient.norm()]
+    for x, before in zip(xs.flip(0), states[-2::-1]):
+        _, gradient = torch.autograd.functional.vjp(lambda s: step(x, s), before, gradient)
+        norms.insert(0, gradient.norm())
+    return torch.stack(norms)
+
+
+@right("1.4", "ones as the weights of the outputs")
+def gradient_flow(step, xs, state):
+    states = [state.detach().clone().requires_grad_()]
+    for x in xs.unbind(0):
+        states.append(step(x, states[-1]))
+    grads = torch.autograd.grad(states[-1], states, grad_outputs=torch.ones_like(states[-1]))
+    return torch.stack([(g**2).sum().sqrt() for g in grads])
+
+
+# --- 1.4 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.4", "no requires_grad", says="The first state needs `requires_grad_()`")
+def gradient_flow(step, xs, state):
+    states = [state]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "no sum", says="Differentiate one number: the sum of the last state")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1], states)])
+
+
+@wrong("1.4", "backward without retain_grad", says="A state has no .grad: only leaves keep theirs")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    states[-1].sum().backward()
+    return torch.stack([s.grad.norm() for s in states])
+
+
+@wrong("1.4", "graph freed", says="pass `retain_graph=True`")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([torch.autograd.grad(states[-1].sum(), s)[0].norm() for s in states])
+
+
+@wrong("1.4", "keeps copies", says="give `step` the very tensors you keep")
+def gradient_flow(step, xs, state):
+    state.requires_grad_()
+    states = [state.clone()]
+    for x in xs:
+        state = step(x, state)
+        states.append(state.clone())
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "detached at each step", says="give `step` the very tensors you keep")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]).detach().requires_grad_())
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "first state missing", says="The state you start from is missing")
+def gradient_flow(step, xs, state):
+    states, state = [], state.requires_grad_()
+    for x in xs:
+        state = step(x, state)
+        states.append(state)
+    return torch.stack([g.norm() for g in torch.autograd.grad(state.sum(), states)])
+
+
+@wrong("1.4", "last state missing", says="The last state itself is missing")
+def gradient_flow(step, xs, state):
+    states, state = [], state.requires_grad_()
+    for x in xs:
+        states.append(state)
+        state = step(x, state)
+    return torch.stack([g.norm() for g in torch.autograd.grad(state.sum(), states)])
+
+
+@wrong("1.4", "the slides' loop", says="The first input is never read")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for t in range(1, len(xs)):
+        states.append(step(xs[t], states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "newest first", says="The order is turned round")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states[::-1])])
+
+
+@wrong("1.4", "step's arguments swapped", says="The arguments of step are swapped")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(states[-1], x))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "mean", says="gradient of the mean of the last state")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].mean(), states)])
+
+
+@wrong("1.4", "norm of the last state", says="gradient of the norm of the last state")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].norm(), states)])
+
+
+@wrong("1.4", "all states summed", says="All states are summed")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(sum(s.sum() for s in states), states)])
+
+
+@wrong("1.4", "absolute values", says="the sum of absolute values")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.abs().sum() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "no root", says="This is the squared norm")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([(g**2).sum() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "norms of the states", says="These are the norms of the states")
+def gradient_flow(step, xs, state):
+    states = [state]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([s.norm() for s in states])
+
+
+@wrong("1.4", "a norm for each example", says="Expected the norms of shape (7,); got (7, 3)")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm(dim=-1) for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "relative to the last", says="The last entry must be 3.873")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    norms = torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+    return norms / norms[-1]
+
+
+@wrong("1.4", "a list", says="Expected the norms to be a tensor of shape (7,); got a list of 7")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return [g.norm().item() for g in torch.autograd.grad(states[-1].sum(), states)]
+
+
+@wrong("1.4", "the gradients", says="Expected the norms to be returned; got a tuple of 7")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.autograd.grad(states[-1].sum(), states)
+
+
+@wrong("1.4", "a list as default", says="kept between calls")
+def gradient_flow(step, xs, state, states=[]):
+    states.append(state.requires_grad_())
+    for x in xs:
+        states.append(step(x, states[-1]))
+    gradients = torch.autograd.grad(states[-1].sum(), states, allow_unused=True)
+    return torch.stack([torch.zeros(()) if g is None else g.norm() for g in gradients])[-len(xs) - 1 :] + len(states)
+
+
+@wrong("1.4", "starts from zeros", says="It starts from zeros")
+def gradient_flow(step, xs, state):
+    states = [torch.zeros_like(state).requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "step without x", says="step() missing 1 required positional argument: 'state'")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "walks over the batch", says="Expected the norms of shape (7,); got (4,)")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for t in range(xs.shape[1]):
+        states.append(step(xs[t], states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "changes the first state", says="It changes its input state in place")
+def gradient_flow(step, xs, state):
+    states = [state.clone().requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    state.copy_(states[-1].detach())
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "endless", says="is there a loop that never ends?")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    while len(states) != 0:
+        step(xs[0], states[-1])
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+# --- 1.5 clipping: right --------------------------------------------------------------------------------------------
+
+
+@right("1.5", "PyTorch's own")
+def clip_gradients(parameters, max_norm):
+    return nn.utils.clip_grad_norm_(parameters, max_norm).item()
+
+
+@right("1.5", "one long vector")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.cat([g.flatten() for g in gradients]).norm()
+    if norm > max_norm:
+        for g in gradients:
+            g *= max_norm / norm
+    return norm.item()
+
+
+@right("1.5", "a new gradient, a tensor returned")
+def clip_gradients(parameters, max_norm):
+    parameters = [p for p in parameters if p.grad is not None]
+    norm = sum((p.grad**2).sum() for p in parameters) ** 0.5
+    factor = torch.clamp(max_norm / (norm + 1e-6), max=1.0)
+    for p in parameters:
+        p.grad = p.grad * factor
+    return norm
+
+
+@right("1.5", "sum of squares in Python")
+def clip_gradients(parameters, max_norm):
+    import math
+
+    parameters = list(parameters)
+    total = 0.0
+    for p in parameters:
+        if p.grad is None:
+            continue
+        total += float(p.grad.pow(2).sum())
+    norm = math.sqrt(total)
+    if norm > max_norm:
+        for p in parameters:
+            if p.grad is not None:
+                p.grad.data.mul_(max_norm / norm)
+    return norm
+
+
+@right("1.5", "NumPy's number")
+def clip_gradients(parameters, max_norm):
+    import numpy
+
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = numpy.sqrt(sum((g.numpy() ** 2).sum() for g in gradients))
+    for g in gradients:
+        g.div_(max(1.0, float(norm) / max_norm))
+    return norm
+
+
+# --- 1.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.5", "None not skipped", says="A parameter may have no gradient (.grad is None): skip it")
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    norm = torch.stack([p.grad.norm() for p in parameters]).norm().item()
+    if norm > max_norm:
+        for p in parameters:
+            p.grad.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "truth of a tensor", says="To ask whether a tensor is there, write `is None` or `is not None`")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad]
+    return torch.stack([g.norm() for g in gradients]).norm().item()
+
+
+@wrong("1.5", "no return", says="None (is the `return` missing?)")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    if norm > max_norm:
+        for g in gradients:
+            g.mul_(max_norm / norm)
+
+
+@wrong("1.5", "norm after", says="the norm after clipping is returned")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    if norm > max_norm:
+        for g in gradients:
+            g.mul_(max_norm / norm)
+    return torch.stack([g.norm() for g in gradients]).norm().item()
+
+
+@wrong("1.5", "returns the factor", says="the factor is returned")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    factor = min(1.0, max_norm / torch.stack([g.norm() for g in gradients]).norm().item())
+    for g in gradients:
+        g.mul_(factor)
+    return factor
+
+
+@wrong("1.5", "norms added", says="the norms of the parts are added up")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = sum(g.norm().item() for g in gradients)
+    if norm > max_norm:
+        for g in gradients:
+            g.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "no root", says="the root of the sum of squares is missing")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = sum((g**2).sum().item() for g in gradients)
+    if norm > max_norm:
+        for g in gradients:
+            g.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "the largest", says="only the largest or the last gradient is counted")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = max(g.norm().item() for g in gradients)
+    if norm > max_norm:
+        for g in gradients:
+            g.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "norm of the weights", says="this is the norm of the parameters; take it of their .grad")
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    norm = torch.cat([p.flatten() for p in parameters]).norm().item()
+    if norm > max_norm:
+        for p in parameters:
+            if p.grad is not None:
+                p.grad.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "scales the weights", says="The parameters themselves were changed: scale their .grad")
+def clip_gradients(parameters, max_norm):
+    parameters = [p for p in parameters if p.grad is not None]
+    norm = torch.stack([p.grad.norm() for p in parameters]).norm().item()
+    if norm > max_norm:
+        for p in parameters:
+            p.data.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "scales the weights, not allowed", says="The parameters themselves are changed: scale their .grad")
+def clip_gradients(parameters, max_norm):
+    parameters = [p for p in parameters if p.grad is not None]
+    norm = torch.stack([p.grad.norm() for p in parameters]).norm().item()
+    if norm > max_norm:
+        for p in parameters:
+            p *= max_norm / norm
+    return norm
+
+
+@wrong("1.5", "new tensors, thrown away", says="The gradients are as they were")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    if norm > max_norm:
+        gradients = [g * max_norm / norm for g in gradients]
+    return norm
+
+
+@wrong("1.5", "each number clamped", says="clipped on its own, which turns the direction")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    for g in gradients:
+        g.clamp_(-max_norm, max_norm)
+    return norm
+
+
+@wrong("1.5", "each gradient by itself", says="clipped on its own, which turns the direction")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    for g in gradients:
+        if g.norm() > max_norm:
+            g.mul_(max_norm / g.norm())
+    return norm
+
+
+@wrong("1.5", "factor upside down", says="The joint norm must be 1 after clipping to 1; it is 169")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    if norm > max_norm:
+        for g in gradients:
+            g.mul_(norm / max_norm)
+    return norm
+
+
+@wrong("1.5", "always scales", says="A gradient of norm 0.13 must stay as it is")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    for g in gradients:
+        g.mul_(max_norm / (norm + 1e-6))
+    return norm
+
+
+@wrong("1.5", "0 / 0", says="Gradients of zero become NaN")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm()
+    for g in gradients:
+        g.div_(norm).mul_(torch.clamp(norm, max=max_norm))
+    return norm.item()
+
+
+@wrong("1.5", "always to 1", says="Clipping the norm 13 to max_norm = 0.5 must give the norm 0.5; it gives 1.000")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    if norm > 1:
+        for g in gradients:
+            g.div_(norm)
+    return norm
+
+
+@wrong("1.5", "infinite max_norm", says="max_norm = inf")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    for g in gradients:
+        g.mul_(max_norm / max(norm, max_norm))
+    return norm
+
+
+@wrong("1.5", "spectral norm", says="Square all entries, whatever the shape, add, take the root")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norms = [torch.linalg.norm(g, 2) if g.dim() == 2 else g.norm() for g in gradients]
+    norm = torch.stack(norms).norm().item()
+    if norm > max_norm:
+        for g in gradients:
+            g.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "walks twice", says="an iterator that can be walked only once")
+def clip_gradients(parameters, max_norm):
+    norm = torch.stack([p.grad.norm() for p in parameters if p.grad is not None]).norm().item()
+    if norm > max_norm:
+        for p in parameters:
+            if p.grad is not None:
+                p.grad.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "takes len()", says="an iterator that can be walked only once")
+def clip_gradients(parameters, max_norm):
+    total = 0.0
+    for i in range(len(parameters)):
+        if parameters[i].grad is not None:
+            total += parameters[i].grad.pow(2).sum().item()
+    if total**0.5 > max_norm:
+        for p in parameters:
+            if p.grad is not None:
+                p.grad.mul_(max_norm / total**0.5)
+    return total**0.5
+
+
+@wrong("1.5", "gaps filled with zeros", says="must stay so: skip it")
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    for p in parameters:
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+    return nn.utils.clip_grad_norm_(parameters, max_norm).item()
+
+
+@wrong("1.5", "gradients thrown away", says="Afterwards a parameter has no gradient")
+def clip_gradients(parameters, max_norm):
+    parameters = [p for p in parameters if p.grad is not None]
+    norm = torch.stack([p.grad.norm() for p in parameters]).norm().item()
+    for p in parameters:
+        if norm > max_norm:
+            p.grad = None
+    return norm
+
+
+@wrong("1.5", "minimum instead of condition", says="The joint norm must be 1 after clipping to 1; it is 13.000")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    for g in gradients:
+        g.mul_(max(1.0, max_norm / norm)).add_(0.0001)
+    return norm
+
+
+@wrong("1.5", "norm and parameters", says="Expected the norm, a number, to be returned; got a tuple of 2")
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    return nn.utils.clip_grad_norm_(parameters, max_norm), parameters

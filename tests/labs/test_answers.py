@@ -1,0 +1,95 @@
+"""Every check is proved by answers: wrong ones get the sentence that helps, right ones pass however written."""
+
+import dataclasses
+import re
+
+import nbformat
+import pytest
+import torch
+from answers_rnn_limits import Answer, right_answers, wrong_answers
+
+from course_lib import notebooks
+from course_lib.checks import grade
+from course_lib.exercises import rnn_limits
+
+EXERCISES = {exercise.id: exercise for exercise in rnn_limits.EXERCISES}
+WRONG = [answer for answers in wrong_answers().values() for answer in answers]
+RIGHT = [answer for answers in right_answers().values() for answer in answers]
+INTERNALS = re.compile(r"course_lib|Traceback|site-packages|lambda|<locals>|<function|0x[0-9a-f]{4}|\bzip\(|\bcases\b")
+
+
+def name(answer: Answer) -> str:
+    return f"{answer.exercise} {answer.name}"
+
+
+def from_source(answer: Answer):
+    """The function, made from its text alone, as a notebook's cell makes it."""
+    names = {"torch": torch, "nn": torch.nn}
+    exec(answer.source, names)
+    return names[answer.function.__name__]
+
+
+def of(answer: Answer):
+    exercise = EXERCISES[answer.exercise]
+    return dataclasses.replace(exercise, seconds=0.3) if "never ends" in answer.says else exercise
+
+
+@pytest.mark.parametrize("answer", WRONG, ids=name)
+def test_wrong_answer_is_told_why(answer):
+    verdict = grade(of(answer), answer.function)
+    assert verdict.state == "wrong"
+    assert answer.says in verdict.reason
+    assert not INTERNALS.search(verdict.reason)
+    assert verdict.reason.rstrip()[-1] in ".?)"
+
+
+@pytest.mark.parametrize("answer", RIGHT, ids=name)
+def test_right_answer_passes(answer):
+    verdict = grade(EXERCISES[answer.exercise], answer.function)
+    assert (verdict.state, verdict.reason) == ("passed", "")
+    assert verdict.done == verdict.total
+
+
+@pytest.mark.parametrize("answer", WRONG + RIGHT, ids=name)
+def test_source_stands_on_its_own(answer):
+    assert answer.source.startswith(f"def {EXERCISES[answer.exercise].reference.__name__}(")
+    assert grade(of(answer), from_source(answer)).state == ("wrong" if answer.says else "passed")
+
+
+def test_every_exercise_has_its_bank():
+    assert set(wrong_answers()) == set(right_answers()) == set(EXERCISES)
+    for id in EXERCISES:
+        assert len(wrong_answers()[id]) >= 8
+        assert len(right_answers()[id]) >= 3
+        names = [a.name for a in wrong_answers()[id]]
+        assert len(set(names)) == len(names)
+
+
+def test_answer_must_stay_on_the_device(monkeypatch):
+    """Meta tensors stand in for a GPU: they have a device of their own, but no numbers."""
+
+    def on_cpu(x, h, W, U, b):
+        return torch.tanh(x @ W.T + h @ U.T + b).cpu()
+
+    def row_by_row(x, h, W, U, b):
+        rows = torch.zeros(len(x), len(b), dtype=x.dtype)
+        for i in range(len(x)):
+            rows[i] = torch.tanh(W @ x[i] + U @ h[i] + b)
+        return rows
+
+    assert grade(EXERCISES["1.1"], row_by_row).state == "passed"
+    monkeypatch.setattr("course_lib.runtime.device", lambda: torch.device("meta"))
+    assert grade(EXERCISES["1.1"], EXERCISES["1.1"].reference).state == "passed"
+    for answer in (on_cpu, row_by_row):
+        assert "is a tensor made on a fixed device?" in grade(EXERCISES["1.1"], answer).reason
+
+
+@pytest.mark.parametrize("id", EXERCISES)
+def test_stub_of_the_notebook_is_untouched(id):
+    notebook = nbformat.read(notebooks.lesson("01_rnn_limits"), as_version=4)
+    grade_id = f"answer-{id.replace('.', '-')}"
+    [cell] = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id]
+    names = {"torch": torch}
+    exec(cell.source, names)
+    assert grade(EXERCISES[id], names[EXERCISES[id].reference.__name__]).state == "untouched"
+    assert grade(EXERCISES[id], None).state == grade(EXERCISES[id], ...).state == "untouched"
