@@ -45,6 +45,8 @@ _LOOKS = {  # name: (colour, marker, line style)
 # Relatives share a colour and differ in marker and line: they seldom meet in one figure.
 _LOOKS |= {
     "RNN": _LOOKS["Elman"],
+    "LSTM, gate opened": ("#448cff", "^", (0, (2, 1))),
+    "GRU, gate opened": ("#332255", "P", (0, (2, 1))),
     "memory network": ("#332255", "h", "-"),
     "GPT": ("#b4229b", ">", "-"),
     "BERT": ("#b4229b", "<", (0, (5, 1.5))),

@@ -291,7 +291,7 @@ flow = Exercise(
     checks=function_checks(
         gradient_flow,
         _flow_cases(),
-        returns=["the norms"],
+        returns=["one norm for each state"],
         differentiable=False,
         slips=[
             (_flow_variant(lambda s: _norms(s)[1:]), "The state you start from is missing: keep it too."),

@@ -962,7 +962,7 @@ def gradient_flow(step, xs, state):
     return torch.stack([s.norm() for s in states])
 
 
-@wrong("1.4", "a norm for each example", says="Expected the norms of shape (7,); got (7, 3)")
+@wrong("1.4", "a norm for each example", says="Expected one norm for each state of shape (7,); got (7, 3)")
 def gradient_flow(step, xs, state):
     states = [state.requires_grad_()]
     for x in xs:
@@ -979,7 +979,7 @@ def gradient_flow(step, xs, state):
     return norms / norms[-1]
 
 
-@wrong("1.4", "a list", says="Expected the norms to be a tensor of shape (7,); got a list of 7")
+@wrong("1.4", "a list", says="Expected one norm for each state to be a tensor of shape (7,); got a list of 7")
 def gradient_flow(step, xs, state):
     states = [state.requires_grad_()]
     for x in xs:
@@ -987,7 +987,7 @@ def gradient_flow(step, xs, state):
     return [g.norm().item() for g in torch.autograd.grad(states[-1].sum(), states)]
 
 
-@wrong("1.4", "the gradients", says="Expected the norms to be returned; got a tuple of 7")
+@wrong("1.4", "the gradients", says="Expected one norm for each state to be returned; got a tuple of 7")
 def gradient_flow(step, xs, state):
     states = [state.requires_grad_()]
     for x in xs:
@@ -1020,7 +1020,7 @@ def gradient_flow(step, xs, state):
     return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
 
 
-@wrong("1.4", "walks over the batch", says="Expected the norms of shape (7,); got (4,)")
+@wrong("1.4", "walks over the batch", says="Expected one norm for each state of shape (7,); got (4,)")
 def gradient_flow(step, xs, state):
     states = [state.requires_grad_()]
     for t in range(xs.shape[1]):
