@@ -1,11 +1,12 @@
 # Each target is what you could type by hand; the README has the same as plain pip lines for Windows.
 PYTHON ?= python3
 BIN := .venv/bin
+AS_ROOT := $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)  # as in a container; JupyterLab asks for it
 
 .PHONY: lab test bench ready chromium notebooks format clean
 
 lab: ready  ## set everything up and open the course in JupyterLab
-	$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+	$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks $(AS_ROOT)
 
 test: ready chromium  ## set everything up and run all tests
 	$(BIN)/ruff check .
