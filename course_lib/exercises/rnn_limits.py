@@ -170,13 +170,19 @@ lstm = Exercise(
 # --- 1.3 ---
 
 
-def _gru_variant(order: str = "rzn", keep: str = "z", reset: str = "after", squash: Callable = torch.tanh):
+def _gru_variant(
+    order: str = "rzn",
+    keep: str = "z",
+    reset: str = "after",
+    squash: Callable = torch.tanh,
+    gate: Callable = torch.sigmoid,
+):
     """A GRU step with one thing changed; for slips."""
 
     def step(x, h, W, U, b, b_U):
         X = dict(zip(order, (x @ W.T + b).chunk(3, dim=-1), strict=True))
         H = dict(zip(order, (h @ U.T + b_U).chunk(3, dim=-1), strict=True))
-        r, z = torch.sigmoid(X["r"] + H["r"]), torch.sigmoid(X["z"] + H["z"])
+        r, z = gate(X["r"] + H["r"]), torch.sigmoid(X["z"] + H["z"])
         k = order.index("n")
         U_n, b_n = U.chunk(3)[k], b_U.chunk(3)[k]
         both = {
@@ -205,7 +211,7 @@ gru = Exercise(
             (_gru_variant(keep="1-z"), "z and 1 − z are swapped: where z is 1 the OLD state stays."),
             (
                 _gru_variant(reset="before"),
-                "The reset gate scales h before the product (Cho's first version); here it scales `U_n h + b_U,n`.",
+                "The reset gate scales h before the product (as in the final paper); here it scales `U_n h + b_U,n`.",
             ),
             (
                 _gru_variant(reset="no bias"),
@@ -226,6 +232,11 @@ gru = Exercise(
             ),
             (lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, b, 0 * b_U), "The bias b_U is missing: it goes with U."),
             (lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, 0 * b, b_U), "The bias b is missing: it goes with W."),
+            (
+                lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, b, b),
+                "b is used twice: the state's part has b_U.",
+            ),
+            (_gru_variant(gate=torch.tanh), "The reset gate r is a sigmoid, not a tanh: it lies between 0 and 1."),
             (_gru_variant(squash=torch.sigmoid), "The candidate n is squashed by tanh, not by the sigmoid."),
             (_gru_variant(squash=lambda n: n), "The candidate n is missing its tanh."),
         ],

@@ -616,6 +616,24 @@ def gru_step(x, h, W, U, b, b_U):
     return z * torch.tanh(x_n + r * h_n) + (1 - z) * h
 
 
+@wrong("1.3", "b twice", says="b is used twice")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    n = torch.tanh(x_n + r * h_n)
+    return (1 - z) * n + z * h
+
+
+@wrong("1.3", "tanh for the reset gate", says="The reset gate r is a sigmoid")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.tanh(x_r + h_r), torch.sigmoid(x_z + h_z)
+    n = torch.tanh(x_n + r * h_n)
+    return (1 - z) * n + z * h
+
+
 @wrong("1.3", "Cho's version", says="The reset gate scales h before the product")
 def gru_step(x, h, W, U, b, b_U):
     d = h.shape[1]
