@@ -6,7 +6,7 @@ AS_ROOT := $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)  # as in a contain
 .PHONY: lab test bench ready chromium notebooks format clean
 
 lab: ready  ## set everything up and open the course in JupyterLab
-	$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks $(AS_ROOT)
+	JUPYTER_PREFER_ENV_PATH=1 $(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks $(AS_ROOT)
 
 test: ready chromium  ## set everything up and run all tests
 	$(BIN)/ruff check .
