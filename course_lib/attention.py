@@ -1,0 +1,177 @@
+r"""Attention: a soft look-up. A query is compared with keys; what comes back is the mean of the values, weighted by how
+well their keys fit.
+
+$$\text{Attention}(Q, K, V) = \text{softmax}\big(QK^\top / \sqrt{d}\big)\, V$$
+
+Masks are Boolean and say what *may* be seen: True is open, False is hidden.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_lib.positions import Rotary
+
+
+class Alignment(nn.Module):
+    r"""How well a query fits each key: the six scores of the lectures. q (batch, d), keys (batch, n, d) → (batch, n).
+
+    | kind | score | |
+    |---|---|---|
+    | cosine | $q \cdot k \,/\, (\lVert q \rVert \lVert k \rVert)$ | Graves 2014 |
+    | additive | $v \cdot \tanh(W [q; k])$ | Bahdanau 2015 |
+    | location | $(W q)_i$ for the key at place $i$: the keys are not looked at | Luong 2015 |
+    | general | $q \cdot W k$ | Luong 2015 |
+    | dot | $q \cdot k$ | Luong 2015 |
+    | scaled dot | $q \cdot k \,/\, \sqrt{d}$ | Vaswani 2017 |
+    """
+
+    KINDS = ("cosine", "additive", "location", "general", "dot", "scaled dot")
+
+    def __init__(self, kind: str, d: int, longest: int):
+        """``longest``: the most keys there may be; only *location* needs it."""
+        super().__init__()
+        if kind not in self.KINDS:
+            raise ValueError(f"There is no score {kind!r}; expected one of {', '.join(self.KINDS)}.")
+        self.kind, self.longest = kind, longest
+        sizes = {"additive": (2 * d, d), "location": (d, longest), "general": (d, d)}
+        if kind in sizes:
+            self.W = nn.Linear(*sizes[kind], bias=False)
+        if kind == "additive":
+            self.v = nn.Linear(d, 1, bias=False)
+
+    def forward(self, q: Tensor, keys: Tensor) -> Tensor:
+        if keys.shape[1] > self.longest:
+            raise ValueError(f"Expected at most {self.longest} keys; got {keys.shape[1]}.")
+        match self.kind:
+            case "cosine":
+                return F.cosine_similarity(q[:, None], keys, dim=-1)
+            case "additive":
+                pairs = torch.cat([q[:, None].expand_as(keys), keys], dim=-1)  # (batch, n, 2d)
+                return self.v(torch.tanh(self.W(pairs)))[..., 0]
+            case "location":
+                return self.W(q)[:, : keys.shape[1]]
+            case "general":
+                return torch.einsum("bd,bnd->bn", q, self.W(keys))
+            case _:
+                scale = math.sqrt(q.shape[-1]) if self.kind == "scaled dot" else 1.0
+                return torch.einsum("bd,bnd->bn", q, keys) / scale
+
+
+def causal_mask(queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+    """What each query may see when it must not look ahead; the last query is the last key. (queries, keys)"""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def padding_mask(lengths: Tensor, longest: int) -> Tensor:
+    """True at the ``lengths`` true tokens of each text, for every head and query: (batch, 1, 1, longest)."""
+    return (torch.arange(longest, device=lengths.device) < lengths[:, None])[:, None, None]
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the last dimension, 0 where the mask hides. A row that is hidden altogether becomes 0, not NaN."""
+    if mask is None:
+        return scores.softmax(dim=-1)
+    lowest = torch.finfo(scores.dtype).min  # −∞ would make NaN of a row that is hidden altogether
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1) * mask
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Scaled dot-product attention, written out: the output and the weights, which show who looks at whom.
+
+    q (…, queries, d), k (…, keys, d), v (…, keys, d_v), mask (…, queries, keys) → (…, queries, d_v), (…, queries, keys)
+    """
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    weights = masked_softmax(scores, mask)
+    return weights @ v, weights
+
+
+class Cache:
+    """Keys and values of the tokens so far, so that each new token is computed once. Room is made at the start."""
+
+    def __init__(self, batch: int, heads: int, longest: int, d_head: int, like: Tensor):
+        self.keys, self.values = (like.new_empty(batch, heads, longest, d_head) for _ in range(2))
+        self.length = 0
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the keys and values of new tokens, (batch, heads, new, d_head); returns those of all tokens so far."""
+        end = self.length + k.shape[2]
+        if end > self.keys.shape[2]:
+            raise ValueError(f"The cache has room for {self.keys.shape[2]} tokens; {end} are needed.")
+        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = k, v
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+
+class MultiHeadAttention(nn.Module):
+    r"""Several attentions side by side, each on a part of the width: $[\text{head}_1; \dots; \text{head}_H]\, W^O$.
+
+    One matrix product makes the queries, keys and values of all heads; a reshape tells the heads apart. With fewer
+    ``kv_heads`` than ``heads``, groups of queries share keys and values (grouped queries, Llama 2).
+    """
+
+    def __init__(
+        self, d: int, heads: int, kv_heads: int | None = None, bias: bool = True, rotary: Rotary | None = None
+    ):
+        super().__init__()
+        kv_heads = kv_heads or heads
+        if d % heads or heads % kv_heads:
+            raise ValueError(
+                f"The width must be a multiple of heads, and heads of kv_heads; got {d}, {heads} and {kv_heads}."
+            )
+        self.d, self.heads, self.kv_heads, self.d_head = d, heads, kv_heads, d // heads
+        self.qkv = nn.Linear(d, d + 2 * kv_heads * self.d_head, bias=bias)
+        self.output = nn.Linear(d, d, bias=bias)
+        self.rotary = rotary
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        cache: Cache | None = None,
+        want_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """x (batch, queries, d) looks at itself, or at ``memory`` (batch, keys, d) → (batch, queries, d), weights.
+
+        mask: what may be seen, broadcast to (batch, heads, queries, keys). The weights, of that shape, are made
+        only when asked for; otherwise PyTorch's fused attention is used, which gives the same output and never
+        holds them in memory.
+        """
+        q, k, v = self._project(x, memory)
+        start = cache.length if cache else 0
+        if self.rotary is not None:
+            q, k = self.rotary(q, start), self.rotary(k, start)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        if causal and (want_weights or mask is not None or q.shape[2] != k.shape[2]):
+            ahead = causal_mask(q.shape[2], k.shape[2], x.device)
+            mask, causal = ahead if mask is None else mask & ahead, False
+        if want_weights:
+            groups = self.heads // self.kv_heads
+            out, weights = attention(q, k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1), mask)
+        else:
+            grouped = self.heads != self.kv_heads
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, enable_gqa=grouped)
+            weights = None
+        return self.output(out.transpose(1, 2).flatten(2)), weights  # heads side by side again: (batch, queries, d)
+
+    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (batch, heads, queries, d_head) and keys and values (batch, kv_heads, keys, d_head)."""
+        if x.dim() != 3 or x.shape[-1] != self.d:
+            raise ValueError(f"Expected x of shape (batch, length, {self.d}); got {tuple(x.shape)}.")
+        width = self.kv_heads * self.d_head
+        if memory is None:
+            q, k, v = self.qkv(x).split([self.d, width, width], dim=-1)
+        else:
+            weights, biases = self.qkv.weight, self.qkv.bias
+            q = F.linear(x, weights[: self.d], None if biases is None else biases[: self.d])
+            k, v = F.linear(memory, weights[self.d :], None if biases is None else biases[self.d :]).chunk(2, dim=-1)
+        return (
+            q.unflatten(-1, (self.heads, self.d_head)).transpose(1, 2),
+            k.unflatten(-1, (self.kv_heads, self.d_head)).transpose(1, 2),
+            v.unflatten(-1, (self.kv_heads, self.d_head)).transpose(1, 2),
+        )

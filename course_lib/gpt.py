@@ -1,0 +1,66 @@
+"""A language model: tokens in, a score for every possible next token out. GPT-2's shape, or Llama's."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.attention import Cache
+from course_lib.positions import Rotary
+from course_lib.transformer import Shape, Stack, initialise
+
+
+@dataclass(frozen=True)
+class GPTShape(Shape):
+    """A stack of causal blocks with an embedding before and a read-out after it."""
+
+    vocabulary: int = 65
+    longest: int = 64  # the most tokens it can see
+    positions: str = "learned"  # learned (GPT-2) or rotary (Llama)
+    rotary_base: float = 10_000.0
+    causal: bool = True
+
+
+class GPT(nn.Module):
+    """Embedding → blocks → scores. Embedding and read-out share one matrix (tied)."""
+
+    def __init__(self, shape: GPTShape):
+        super().__init__()
+        if shape.positions not in ("learned", "rotary"):
+            raise ValueError(f"There are no positions {shape.positions!r}; expected 'learned' or 'rotary'.")
+        self.shape = shape
+        self.embed = nn.Embedding(shape.vocabulary, shape.d)
+        learned = shape.positions == "learned"
+        self.places = nn.Embedding(shape.longest, shape.d) if learned else None
+        self.rotary = None if learned else Rotary(shape.d // shape.heads, shape.longest, shape.rotary_base)
+        self.stack = Stack(shape, self.rotary)
+        self.dropout = nn.Dropout(shape.dropout)
+        initialise(self, shape.layers)
+
+    def forward(self, ids: Tensor, caches: list[Cache] | None = None) -> Tensor:
+        """ids (batch, length) → scores of the next token after each of them (batch, length, vocabulary).
+
+        With ``caches`` (see `make_caches`), ids are only the new tokens; what came before is remembered.
+        """
+        h, _ = self.stack(self._embedded(ids, caches), caches=caches)
+        return h @ self.embed.weight.T
+
+    def attention_weights(self, ids: Tensor) -> list[Tensor]:
+        """Who looks at whom, for each layer: (batch, heads, length, length)."""
+        return self.stack(self._embedded(ids, None), want_weights=True)[1]
+
+    def make_caches(self, batch: int, longest: int | None = None) -> list[Cache]:
+        """Empty caches for a batch of texts of at most ``longest`` tokens."""
+        return self.stack.make_caches(batch, longest or self.shape.longest, self.embed.weight)
+
+    def _embedded(self, ids: Tensor, caches: list[Cache] | None) -> Tensor:
+        start = caches[0].length if caches else 0
+        end = start + ids.shape[-1]
+        if ids.dim() != 2 or ids.numel() == 0:
+            raise ValueError(f"Expected ids of shape (batch, length), neither 0; got {tuple(ids.shape)}.")
+        if end > self.shape.longest:
+            raise ValueError(f"The model sees at most {self.shape.longest} tokens; got {end}.")
+        x = self.embed(ids)
+        if self.places is not None:
+            x = x + self.places(torch.arange(start, end, device=ids.device))
+        return self.dropout(x)
