@@ -1,0 +1,107 @@
+"""One sentence into another: an RNN, an RNN with attention, and a Transformer, under one interface.
+
+    memory = model.encode(source, lengths)             # once for each sentence
+    scores, weights = model.decode(target, memory)     # a score for each next token, after each token of the target
+
+``source`` (batch, source length) is filled up at the end; ``lengths`` (batch) are the true lengths. ``target`` starts
+with a start token. ``weights`` (batch, target length, source length) say where the decoder looks; None where it cannot.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.attention import masked_softmax, padding_mask
+from course_lib.positions import sinusoidal
+from course_lib.transformer import Shape, Stack
+
+
+@dataclass
+class Memory:
+    """What the encoder hands to the decoder."""
+
+    states: Tensor  # (batch, source length, d): one for each source token
+    mask: Tensor  # (batch, source length): True at true tokens
+    last: Tensor | None = None  # (1, batch, d): the one vector in which an RNN sums up the sentence
+
+
+class Translator(nn.Module):
+    """What the three have in common."""
+
+    def __init__(self, source_words: int, target_words: int, d: int):
+        super().__init__()
+        self.d = d
+        self.source_embed, self.target_embed = nn.Embedding(source_words, d), nn.Embedding(target_words, d)
+        self.output = nn.Linear(d, target_words)
+
+    def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        """Scores of the next token after each token of ``target``: (batch, target length, target words)."""
+        return self.decode(target, self.encode(source, lengths))[0]
+
+    def _mask(self, source: Tensor, lengths: Tensor) -> Tensor:
+        if source.dim() != 2 or lengths.shape != source.shape[:1] or source.numel() == 0:
+            raise ValueError(
+                "Expected source (batch, length) and lengths (batch); "
+                f"got {tuple(source.shape)} and {tuple(lengths.shape)}."
+            )
+        if lengths.min() < 1 or lengths.max() > source.shape[1]:
+            raise ValueError(f"Expected lengths from 1 to {source.shape[1]}; got {lengths.min()} to {lengths.max()}.")
+        return padding_mask(lengths, source.shape[1])[:, 0, 0]
+
+
+class RNNTranslator(Translator):
+    """A GRU reads the source into its last state; a second GRU starts from there and writes (Sutskever et al. 2014).
+
+    With ``attention`` the decoder also looks back at all states of the encoder (Luong et al. 2015).
+    """
+
+    def __init__(self, source_words: int, target_words: int, d: int, attention: bool, dropout: float = 0.0):
+        super().__init__(source_words, target_words, d)
+        self.encoder, self.decoder = nn.GRU(d, d, batch_first=True), nn.GRU(d, d, batch_first=True)
+        self.dropout = nn.Dropout(dropout)
+        self.score = nn.Linear(d, d, bias=False) if attention else None  # the "general" score: s · W h
+        self.combine = nn.Linear(2 * d, d) if attention else None
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+        mask = self._mask(source, lengths)
+        states, _ = self.encoder(self.dropout(self.source_embed(source)))
+        last = states[torch.arange(len(source), device=source.device), lengths - 1]  # after the last true token
+        return Memory(states, mask, last[None].contiguous())
+
+    def decode(self, target: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
+        h, _ = self.decoder(self.dropout(self.target_embed(target)), memory.last)  # (batch, target length, d)
+        if self.score is None:
+            return self.output(self.dropout(h)), None
+        scores = h @ self.score(memory.states).transpose(1, 2)  # (batch, target length, source length)
+        weights = masked_softmax(scores, memory.mask[:, None])
+        h = torch.tanh(self.combine(torch.cat([h, weights @ memory.states], dim=-1)))
+        return self.output(self.dropout(h)), weights
+
+
+class TransformerTranslator(Translator):
+    """Encoder and decoder of "Attention is all you need" (2017), pre-norm or post-norm."""
+
+    def __init__(self, source_words: int, target_words: int, shape: Shape, longest: int = 256):
+        super().__init__(source_words, target_words, shape.d)
+        sizes = vars(shape) | {"causal": False, "cross": False}
+        self.encoder, self.decoder = Stack(Shape(**sizes)), Stack(Shape(**sizes | {"causal": True, "cross": True}))
+        self.dropout = nn.Dropout(shape.dropout)
+        self.register_buffer("places", sinusoidal(longest, shape.d), persistent=False)
+        for embedding in (self.source_embed, self.target_embed):
+            nn.init.normal_(embedding.weight, std=shape.d**-0.5)  # of length 1, times √d below: as large as the places
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+        mask = self._mask(source, lengths)
+        states, _ = self.encoder(self._placed(self.source_embed(source)), mask[:, None, None])
+        return Memory(states, mask)
+
+    def decode(self, target: Tensor, memory: Memory) -> tuple[Tensor, None]:
+        x = self._placed(self.target_embed(target))
+        h, _ = self.decoder(x, memory=memory.states, memory_mask=memory.mask[:, None, None])
+        return self.output(h), None
+
+    def _placed(self, x: Tensor) -> Tensor:
+        if x.shape[1] > len(self.places):
+            raise ValueError(f"The model sees at most {len(self.places)} tokens; got {x.shape[1]}.")
+        return self.dropout(x * self.d**0.5 + self.places[: x.shape[1]])
