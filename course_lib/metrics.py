@@ -1,4 +1,10 @@
-"""How good is it? Accuracy and perplexity."""
+"""How good is it? Accuracy, perplexity, BLEU, F1, exact match, alignment error."""
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from functools import reduce
+from operator import or_
 
 import torch
 from torch import Tensor, nn
@@ -27,3 +33,156 @@ def perplexity(model: nn.Module, ids: Tensor, length: int) -> float:
         logits = model(x.to(device)).flatten(0, 1).float()
         total += nn.functional.cross_entropy(logits, y.to(device).flatten(), reduction="sum").item()
     return float(torch.tensor(total / targets.numel()).exp())
+
+
+# ── BLEU ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ngrams(tokens: Sequence[str], n: int) -> Counter:
+    """Each row of n neighbours, and how often it occurs: a b a b, n = 2 → ab twice, ba once."""
+    if isinstance(tokens, str):
+        raise ValueError("Expected a list of tokens, such as text.split(); got one string.")
+    if n < 1:
+        raise ValueError(f"An n-gram has at least one token; got n = {n}.")
+    return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+
+
+def clipped_matches(candidate: Sequence[str], references: Sequence[Sequence[str]], n: int) -> tuple[int, int]:
+    """How many n-grams of the candidate are right, and how many it has.
+
+    An n-gram counts as right at most as often as the reference that has it most often: "the the the" has one right
+    word if no reference has more than one "the".
+    """
+    if not references:
+        raise ValueError("BLEU needs at least one reference for each candidate; got none.")
+    ours = ngrams(candidate, n)
+    most = reduce(or_, (ngrams(reference, n) for reference in references))  # | takes the larger of two counts
+    return (ours & most).total(), ours.total()  # & takes the smaller one
+
+
+def clipped_precision(candidate: Sequence[str], references: Sequence[Sequence[str]], n: int) -> float:
+    r"""$p_n$ = right n-grams / n-grams of the candidate (0 if it has none), between 0 and 1."""
+    right, all_of_them = clipped_matches(candidate, references, n)
+    return right / all_of_them if all_of_them else 0.0
+
+
+def closest_length(candidate: Sequence[str], references: Sequence[Sequence[str]]) -> int:
+    """The length of the reference nearest in length to the candidate; of two as near, the shorter."""
+    return min((abs(len(reference) - len(candidate)), len(reference)) for reference in references)[1]
+
+
+def brevity_penalty(candidate: int, reference: int) -> float:
+    r"""$\min(1, e^{1 - r / c})$ for lengths c and r: what is too short has high precision, and pays for it here."""
+    if candidate >= reference:
+        return 1.0
+    return math.exp(1 - reference / candidate) if candidate else 0.0
+
+
+def bleu(candidate: Sequence[str], references: Sequence[Sequence[str]], n: int = 4) -> float:
+    r"""BLEU of one sentence, in points: $100 \cdot BP \cdot (p_1 p_2 \cdots p_n)^{1/n}$ (Papineni et al. 2002).
+
+    The geometric mean is 0 as soon as one precision is: no common 4-gram, no points. So BLEU is a measure for corpora.
+    """
+    return corpus_bleu([candidate], [references], n)
+
+
+def corpus_bleu(
+    candidates: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]], n: int = 4
+) -> float:
+    """BLEU of a corpus, in points: matches and lengths are summed over all sentences first, then divided.
+
+    candidates[i] is a list of tokens, references[i] the list of its references. Not the mean of the sentences' BLEU.
+    """
+    if len(candidates) != len(references):
+        raise ValueError(f"There are {len(candidates)} candidates, but references for {len(references)}.")
+    if not candidates or n < 1:
+        raise ValueError(f"BLEU needs at least one sentence and n ≥ 1; got {len(candidates)} and n = {n}.")
+    pairs = list(zip(candidates, references, strict=True))
+    logarithms = []
+    for size in range(1, n + 1):
+        right, all_of_them = map(sum, zip(*(clipped_matches(*pair, size) for pair in pairs), strict=True))
+        if not right:
+            return 0.0
+        logarithms.append(math.log(right / all_of_them))
+    penalty = brevity_penalty(sum(map(len, candidates)), sum(closest_length(*pair) for pair in pairs))
+    return 100 * penalty * math.exp(sum(logarithms) / n)
+
+
+# ── Labels, entities, answers, alignments ─────────────────────────────────────────────────────────────────────────────
+
+
+def harmonic(right: int, predicted: int, actual: int) -> float:
+    r"""$F_1 = \frac{2 P R}{P + R}$ of the precision P = right / predicted and the recall R = right / actual."""
+    return 2 * right / (predicted + actual) if right else 0.0
+
+
+def f1(predicted: Sequence, actual: Sequence, positive: Hashable = 1) -> float:
+    """F1 of one class, the ``positive`` one. Labels as lists or as tensors of one dimension."""
+    predicted, actual = _labels(predicted, actual)
+    right = sum(p == a == positive for p, a in zip(predicted, actual, strict=True))
+    return harmonic(right, predicted.count(positive), actual.count(positive))
+
+
+def macro_f1(predicted: Sequence, actual: Sequence) -> float:
+    """The mean of all classes' F1: a rare class weighs as much as a frequent one."""
+    predicted, actual = _labels(predicted, actual)
+    classes = dict.fromkeys([*actual, *predicted])
+    return sum(f1(predicted, actual, positive) for positive in classes) / len(classes)
+
+
+def entities(tags: Sequence[str]) -> set[tuple[str, int, int]]:
+    """The entities (kind, start, end) in BIO tags: O B-PER I-PER O → (PER, 1, 3).
+
+    B-X begins an entity, I-X continues one of its kind; with nothing to continue it begins one, as for CoNLL.
+    """
+    found, kind, start = set(), "", 0
+    for place, tag in enumerate([*tags, "O"]):
+        letter, _, name = tag.partition("-")
+        if letter not in ("B", "I", "O") or (letter == "O") == bool(name):
+            raise ValueError(f"Expected a tag O, B-kind or I-kind; got {tag!r}.")
+        if kind and (letter != "I" or name != kind):
+            found.add((kind, start, place))
+            kind = ""
+        if name and not kind:
+            kind, start = name, place
+    return found
+
+
+def entity_f1(predicted: Sequence[Sequence[str]], actual: Sequence[Sequence[str]]) -> float:
+    """F1 over the entities of all sentences (lists of tags); an entity is right if kind, start and end are."""
+    predicted, actual = _labels(predicted, actual)
+    right = ours = theirs = 0
+    for p, a in zip(predicted, actual, strict=True):
+        if len(p) != len(a):
+            raise ValueError(f"A sentence has {len(a)} tags, but {len(p)} were predicted.")
+        found, wanted = entities(p), entities(a)
+        right, ours, theirs = right + len(found & wanted), ours + len(found), theirs + len(wanted)
+    return harmonic(right, ours, theirs)
+
+
+def exact_match(predicted: Sequence, actual: Sequence) -> float:
+    """The share of answers that are right from beginning to end: strings, lists, or the rows of a tensor."""
+    predicted, actual = _labels(predicted, actual)
+    return sum(p == a for p, a in zip(predicted, actual, strict=True)) / len(actual)
+
+
+def alignment_error_rate(sure: Iterable[tuple], possible: Iterable[tuple], predicted: Iterable[tuple]) -> float:
+    r"""$1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}$ (Och and Ney 2003): 0 is perfect, 1 is all wrong.
+
+    Links are pairs (place in the source, place in the target), for a corpus (sentence, place, place). What is sure is
+    possible too. All sure links must be found, and only possible ones.
+    """
+    A, S = set(predicted), set(sure)
+    if not A and not S:
+        raise ValueError("There are no links: neither sure nor predicted ones.")
+    return 1 - (len(A & S) + len(A & (S | set(possible)))) / (len(A) + len(S))
+
+
+def _labels(predicted: Sequence, actual: Sequence) -> tuple[list, list]:
+    """Both as lists, of the same length, not empty."""
+    predicted, actual = (x.tolist() if isinstance(x, Tensor) else list(x) for x in (predicted, actual))
+    if len(predicted) != len(actual):
+        raise ValueError(f"There are {len(predicted)} predictions for {len(actual)} answers.")
+    if not actual:
+        raise ValueError("There is nothing to score.")
+    return predicted, actual
