@@ -3,8 +3,8 @@
 ``weights("minilm")`` → a folder with ``config.json``, the tokenizer's files and ``model.safetensors``, which any
 ``from_pretrained(folder)`` of `transformers` reads too. Only safetensors: no pickle, and no code from elsewhere.
 
-``load_gpt(weights("smollm2"))`` → our `GPT` with those weights. Other people name their weights otherwise: each
-function below says which of theirs is which of ours.
+``load_gpt(weights("smollm2"))`` → our `GPT` with those weights; ``load_bert(weights("minilm"))`` → our `Bert`. Other
+people name their weights otherwise: each function below says which of theirs is which of ours.
 """
 
 import json
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib import sources
+from course_lib.bert import Bert, BertShape
 from course_lib.catalogue import WEIGHTS
 from course_lib.gpt import GPT, GPTShape
 
@@ -83,6 +84,59 @@ def llama(config: dict, state: State, longest: int) -> GPT:
         ours[f"{block}.feed_forward.inner.weight"] = torch.cat(inner)
         ours[f"{block}.feed_forward.output.weight"] = state[f"{theirs}.mlp.down_proj.weight"]
     return _filled(GPT(shape), ours)
+
+
+def load_bert(folder: Path | str) -> Bert:
+    """Our `Bert` with the weights of a folder in BERT's format; heads in it are left aside."""
+    from safetensors.torch import load_file
+
+    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    if config["model_type"] != "bert":
+        raise ValueError(f"Expected a model of type bert; {folder} holds {config['model_type']!r}.")
+    return bert(config, load_file(Path(folder) / "model.safetensors"))
+
+
+BERT_NAMES = {  # theirs → ours, in this order
+    "LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias",  # the first BERT's names
+    "embeddings.word_embeddings": "embed", "embeddings.position_embeddings": "places",
+    "embeddings.token_type_embeddings": "segments", "embeddings.LayerNorm": "norm", "pooler.dense": "pooler",
+    "encoder.layer": "stack.blocks", "attention.output.LayerNorm": "attention_norm",
+    "attention.output.dense": "attention.output", "intermediate.dense": "feed_forward.inner",
+    "output.dense": "feed_forward.output", "output.LayerNorm": "feed_forward_norm",
+}  # fmt: skip
+
+
+def bert(config: dict, state: State) -> Bert:
+    """BERT and its kin: post-norm, learned positions, segments. Queries, keys and values are stored apart.
+
+    Only the encoder, with its pooler if there is one; a head's weights (``cls.…``, ``classifier.…``) are left aside.
+    """
+    activations = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
+    if config["hidden_act"] not in activations:
+        raise ValueError(f"Expected one of the activations {', '.join(activations)}; got {config['hidden_act']!r}.")
+    if config.get("position_embedding_type", "absolute") != "absolute" or config.get("is_decoder", False):
+        raise ValueError("Expected an encoder with absolute positions; this model is a decoder, or has others.")
+    state = {name.removeprefix("bert."): tensor for name, tensor in state.items()}
+    shape = BertShape(
+        d=config["hidden_size"], layers=config["num_hidden_layers"], heads=config["num_attention_heads"],
+        d_ff=config["intermediate_size"], activation=activations[config["hidden_act"]],
+        dropout=config["hidden_dropout_prob"], epsilon=config["layer_norm_eps"], vocabulary=config["vocab_size"],
+        longest=config["max_position_embeddings"], segments=config["type_vocab_size"],
+        pooler=any(name.startswith("pooler.") for name in state),
+    )  # fmt: skip
+    ours = {}
+    for name, tensor in state.items():
+        # Older files also store the numbers of the positions: 0, 1, 2, …
+        if name.startswith(("embeddings.", "encoder.", "pooler.")) and name != "embeddings.position_ids":
+            for theirs, our_name in BERT_NAMES.items():
+                name = name.replace(theirs, our_name)
+            ours[name] = tensor
+    for block in (f"stack.blocks.{i}.attention" for i in range(shape.layers)):
+        for part in ("weight", "bias"):
+            names = [f"{block}.self.{name}.{part}" for name in ("query", "key", "value")]
+            if len({ours[name].shape if name in ours else None for name in names}) == 1 and names[0] in ours:
+                ours[f"{block}.qkv.{part}"] = torch.cat([ours.pop(name) for name in names])
+    return _filled(Bert(shape), ours)
 
 
 def _both(ours: str, state: State, theirs: str, transposed: bool = False) -> State:

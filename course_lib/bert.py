@@ -1,0 +1,239 @@
+r"""An encoder that reads a whole text at once, and small heads that make it serve any task (Devlin 2019).
+
+$$x_i = \text{LN}(\text{token}_i + \text{segment}_i + \text{position}_i), \qquad h = \text{blocks}(x)$$
+
+Pretraining fills blanks (`MaskedLM`) and tells whether one sentence follows the other (`NextSentence`); `Pretraining`
+does both in one pass. Fine-tuning puts one new layer on top: `SentenceClassifier`, `Tagger`, `SpanFinder`.
+All of them take the same three inputs:
+
+- ids (batch, length): ``[CLS] first sentence [SEP]``, or ``[CLS] first [SEP] second [SEP]``.
+- mask: what is text and what is padding. Lengths (batch,), or (batch, length), True (or 1) where there is a token.
+- segments (batch, length): 0 for the first sentence, 1 for the second. All 0 if not given.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_lib.attention import padding_mask
+from course_lib.transformer import ACTIVATIONS, Shape, Stack, norm
+
+IGNORED = -100  # a target that counts for nothing: `cross_entropy` leaves it out
+
+
+@dataclass(frozen=True)
+class BertShape(Shape):
+    """A stack of post-norm blocks, in which every token sees every token. With ``causal``, the left-to-right rival."""
+
+    vocabulary: int = 30_522
+    longest: int = 512  # the most tokens it can see
+    segments: int = 2
+    pooler: bool = True  # checkpoints of models that never use it come without
+    pre_norm: bool = False
+    epsilon: float = 1e-12
+
+
+class Bert(nn.Module):
+    """The encoder: embeddings → norm → blocks. ``pooled`` sums a text up in one vector."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        self.shape = shape
+        self.embed = nn.Embedding(shape.vocabulary, shape.d)
+        self.places = nn.Embedding(shape.longest, shape.d)
+        self.segments = nn.Embedding(shape.segments, shape.d)
+        self.norm = norm(shape)
+        self.dropout = nn.Dropout(shape.dropout)
+        self.stack = Stack(shape)
+        self.pooler = nn.Linear(shape.d, shape.d) if shape.pooler else None
+        initialise(self)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """One vector for each token, which knows its whole text: (batch, length, d)."""
+        x, mask = self._embedded(ids, mask, segments)
+        return self.stack(x, mask)[0]
+
+    def pooled(self, hidden: Tensor) -> Tensor:
+        r"""$\tanh(W h_{\text{[CLS]}} + b)$, one vector for each text: (batch, length, d) → (batch, d)."""
+        if self.pooler is None:
+            raise ValueError("This encoder has no pooler: its shape says pooler=False.")
+        return torch.tanh(self.pooler(hidden[:, 0]))
+
+    def attention_weights(
+        self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None
+    ) -> list[Tensor]:
+        """Who looks at whom, for each layer: (batch, heads, length, length)."""
+        x, mask = self._embedded(ids, mask, segments)
+        return self.stack(x, mask, want_weights=True)[1]
+
+    def layer_outputs(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> list[Tensor]:
+        """What a probe looks at: the embeddings, then each layer's output; layers + 1 times (batch, length, d)."""
+        x, mask = self._embedded(ids, mask, segments)
+        outputs = [x]
+        for block in self.stack.blocks:
+            outputs.append(block(outputs[-1], mask)[0])
+        return [*outputs[:-1], self.stack.norm(outputs[-1])]  # the last one is what `forward` returns
+
+    def _embedded(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The input of the first block, (batch, length, d), and what may be seen, (batch, 1, 1, length)."""
+        segments = torch.zeros_like(ids) if segments is None else segments
+        self._refuse_unfit(ids, mask, segments)
+        length = ids.shape[1]
+        places = torch.arange(length, device=ids.device)
+        x = self.norm(self.embed(ids) + self.segments(segments) + self.places(places))
+        if mask is not None:
+            mask = padding_mask(mask, length) if mask.dim() == 1 else mask.bool()[:, None, None]
+        return self.dropout(x), mask
+
+    def _refuse_unfit(self, ids: Tensor, mask: Tensor | None, segments: Tensor) -> None:
+        if ids.dim() != 2 or ids.numel() == 0:
+            raise ValueError(f"Expected ids of shape (batch, length), neither 0; got {tuple(ids.shape)}.")
+        batch, length = ids.shape
+        if length > self.shape.longest:
+            raise ValueError(f"The model sees at most {self.shape.longest} tokens; got {length}.")
+        if segments.shape != ids.shape:
+            raise ValueError(f"Expected a segment for each of the ids {(batch, length)}; got {tuple(segments.shape)}.")
+        for what, values, size in (("ids", ids, self.shape.vocabulary), ("segments", segments, self.shape.segments)):
+            if values.dtype not in (torch.int32, torch.int64):
+                raise ValueError(f"Expected {what} to be whole numbers; got {values.dtype}.")
+            # Only where looking is free: a GPU would have to finish all its work before it could answer.
+            if values.device.type == "cpu" and not 0 <= values.min() <= values.max() < size:
+                raise ValueError(f"Expected {what} from 0 to {size - 1}; got {values.min()} to {values.max()}.")
+        if mask is not None:
+            lengths = mask.shape == (batch,) and mask.dtype != torch.bool
+            if mask.is_floating_point() or not (lengths or mask.shape == ids.shape):
+                raise ValueError(
+                    f"Expected as mask whole lengths of shape {(batch,)}, or True and False of shape "
+                    f"{(batch, length)}; got {mask.dtype} of shape {tuple(mask.shape)}."
+                )
+
+
+class WordHead(nn.Module):
+    r"""A score for each word of the vocabulary at each place: $E\, \text{LN}(g(W h)) + b$, $E$ the embedding (tied)."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        self.dense = nn.Linear(shape.d, shape.d)
+        self.activation = ACTIVATIONS[shape.activation]
+        self.norm = norm(shape)
+        self.bias = nn.Parameter(torch.zeros(shape.vocabulary))
+        initialise(self)
+
+    def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
+        """hidden (batch, length, d), embedding (vocabulary, d) → (batch, length, vocabulary)."""
+        return F.linear(self.norm(self.activation(self.dense(hidden))), embedding, self.bias)
+
+
+class MaskedLM(nn.Module):
+    """Fills blanks: (batch, length, vocabulary)."""
+
+    def __init__(self, encoder: Bert):
+        super().__init__()
+        self.encoder, self.words = encoder, WordHead(encoder.shape)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        return self.words(self.encoder(ids, mask, segments), self.encoder.embed.weight)
+
+
+class NextSentence(nn.Module):
+    """Does the second sentence follow the first (score 0) or come from elsewhere (score 1)? (batch, 2)"""
+
+    def __init__(self, encoder: Bert):
+        super().__init__()
+        self.encoder, self.follows = encoder, new_layer(encoder, 2)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        return self.follows(self.encoder.pooled(self.encoder(ids, mask, segments)))
+
+
+class Pretraining(nn.Module):
+    """Both tasks of BERT's pretraining in one pass: (batch, length, vocabulary) and (batch, 2)."""
+
+    def __init__(self, encoder: Bert):
+        super().__init__()
+        self.encoder, self.words, self.follows = encoder, WordHead(encoder.shape), new_layer(encoder, 2)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        hidden = self.encoder(ids, mask, segments)
+        return self.words(hidden, self.encoder.embed.weight), self.follows(self.encoder.pooled(hidden))
+
+
+class SentenceClassifier(nn.Module):
+    """A class for a sentence, or for a pair (``segments`` tells them apart): (batch, classes). One class: a number."""
+
+    def __init__(self, encoder: Bert, classes: int):
+        super().__init__()
+        self.encoder, self.classify = encoder, new_layer(encoder, classes)
+        self.dropout = nn.Dropout(encoder.shape.dropout)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        return self.classify(self.dropout(self.encoder.pooled(self.encoder(ids, mask, segments))))
+
+
+class Tagger(nn.Module):
+    """A tag for each token: (batch, length, tags)."""
+
+    def __init__(self, encoder: Bert, tags: int):
+        super().__init__()
+        self.encoder, self.tag = encoder, new_layer(encoder, tags)
+        self.dropout = nn.Dropout(encoder.shape.dropout)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        return self.tag(self.dropout(self.encoder(ids, mask, segments)))
+
+
+class SpanFinder(nn.Module):
+    """Where the answer starts and where it ends: two scores for each token, (batch, length) and (batch, length)."""
+
+    def __init__(self, encoder: Bert):
+        super().__init__()
+        self.encoder, self.ends = encoder, new_layer(encoder, 2)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        start, end = self.ends(self.encoder(ids, mask, segments)).unbind(dim=-1)
+        return start, end
+
+
+def new_layer(encoder: Bert, outputs: int) -> nn.Linear:
+    """The one layer that a task adds."""
+    layer = nn.Linear(encoder.shape.d, outputs)
+    initialise(layer)
+    return layer
+
+
+@torch.no_grad()
+def initialise(module: nn.Module) -> None:
+    r"""BERT's start: weights from $\mathcal{N}(0, 0.02^2)$, biases 0."""
+    for name, parameter in module.named_parameters():
+        if parameter.dim() >= 2:
+            parameter.normal_(std=0.02)
+        elif name.endswith("bias"):
+            parameter.zero_()
+
+
+def mask_tokens(
+    ids: Tensor, generator: torch.Generator, mask_id: int, vocabulary: int, special: Collection[int] = ()
+) -> tuple[Tensor, Tensor]:
+    """The cloze test: choose 15 % of the tokens; the model must tell what they were. ids (…) → inputs (…), targets (…).
+
+    Of the chosen, 80 % become ``mask_id``, 10 % a random word, and 10 % stay as they are: so the model must make
+    something of every word, not only of blanks. Targets are `IGNORED` at all others. Special tokens are neither
+    chosen nor put in.
+    """
+    never = {mask_id, *special}
+    if not 0 <= min(never) <= max(never) < vocabulary:
+        raise ValueError(f"Expected special tokens from 0 to {vocabulary - 1}; got {sorted(never)}.")
+    ordinary = torch.ones(vocabulary, dtype=torch.bool)
+    ordinary[list(never)] = False
+    words = ordinary.nonzero()[:, 0]
+    # All is drawn where the generator is, so that one seed gives the same on every device.
+    place = {"generator": generator, "device": generator.device}
+    chance, fate = torch.rand(2, *ids.shape, **place).to(ids.device)
+    random_words = words[torch.randint(len(words), ids.shape, **place).cpu()].to(ids)
+    chosen = ordinary.to(ids.device)[ids] & (chance < 0.15)
+    inputs = torch.where(chosen & (fate < 0.8), mask_id, ids)
+    inputs = torch.where(chosen & (fate >= 0.9), random_words, inputs)
+    return inputs, ids.masked_fill(~chosen, IGNORED)

@@ -1,0 +1,466 @@
+"""BERT and its heads equal those of transformers on the same weights, forward and backward."""
+
+import os
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib import bert, pretrained
+from course_lib.bert import IGNORED, Bert, BertShape, mask_tokens
+
+RUN = int(os.environ["COURSE_TEST_SEED"])
+CASES = pytest.mark.parametrize("seed", [0, 1, 2, RUN, RUN + 1, RUN + 2])
+CLASSES = 3
+
+
+def close(ours: torch.Tensor, theirs: torch.Tensor, what: str, bound: float = 1e-5) -> None:
+    assert ours.shape == theirs.shape, what
+    gap = (ours - theirs).abs().max().item() / max(1.0, theirs.abs().max().item())
+    assert gap <= bound, f"{what}: largest difference {gap:.1e} (COURSE_TEST_SEED={RUN})"
+
+
+def theirs_of(name: str, seed: int) -> nn.Module:
+    """A model of transformers of random size, every weight random."""
+    import transformers
+
+    generator = torch.Generator().manual_seed(seed)
+    heads, part, layers, ff, segments, flip = torch.randint(1, 5, (6,), generator=generator).tolist()
+    torch.manual_seed(seed)
+    config = transformers.BertConfig(
+        hidden_size=heads * part * 4, num_attention_heads=heads, num_hidden_layers=layers, intermediate_size=8 * ff,
+        hidden_act=["gelu", "relu", "gelu_new"][seed % 3], vocab_size=40 + flip, type_vocab_size=segments,
+        max_position_embeddings=12, layer_norm_eps=[1e-12, 0.01][seed % 2], num_labels=CLASSES,
+        attn_implementation="eager",
+    )  # fmt: skip
+    if name == "BertForQuestionAnswering":
+        config.num_labels = 2  # start and end
+    model = getattr(transformers, name)(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
+def text_for(config, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Padded ids, which tokens are true (some texts have all), and segments.
+
+    Only padding has the id 0: transformers never moves the embedding of that id, ours does.
+    """
+    torch.manual_seed(seed)
+    batch, length = torch.randint(1, 6, (1,)).item(), torch.randint(1, 13, (1,)).item()
+    lengths = torch.randint(1, length + 1, (batch,))
+    lengths[0] = length
+    mask = torch.arange(length) < lengths[:, None]
+    ids = torch.randint(1, config.vocab_size, (batch, length)) * mask
+    return ids, mask, torch.randint(config.type_vocab_size, (batch, length))
+
+
+def backward(*outputs: torch.Tensor) -> None:
+    """From a random pull at each output, the same for ours and theirs."""
+    torch.manual_seed(RUN)
+    sum((out * torch.randn_like(out)).sum() for out in outputs).backward()
+
+
+def gradient(parameter: nn.Parameter) -> torch.Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def same_gradients(ours: Bert, theirs: nn.Module) -> None:
+    """Of every weight of the encoder: the gradients go through the same mapping as the weights."""
+    state = {name: gradient(parameter) for name, parameter in theirs.named_parameters()}
+    expected = dict(pretrained.bert(theirs.config.to_dict(), state).named_parameters())
+    largest = max(p.abs().max().item() for p in expected.values())
+    for name, parameter in ours.named_parameters():
+        close(gradient(parameter) / largest, expected[name] / largest, f"gradient of {name}")
+
+
+@CASES
+@pytest.mark.parametrize("given", ["nothing", "mask", "lengths", "ints"])
+def test_encoder_equals_transformers(seed, given):
+    theirs = theirs_of("BertModel", seed)
+    ours = pretrained.bert(theirs.config.to_dict(), theirs.state_dict())
+    ids, mask, segments = text_for(theirs.config, seed)
+    if given == "nothing":
+        ids, mask, segments = ids.clamp(min=1), torch.ones_like(mask), None
+    seen = {"nothing": None, "mask": mask, "lengths": mask.sum(1), "ints": mask.long()}[given]
+    out = ours(ids, seen, segments)
+    expected = theirs(
+        ids, attention_mask=mask.long(), token_type_ids=segments, output_hidden_states=True, output_attentions=True
+    )
+    close(out, expected.last_hidden_state, "hidden states")
+    close(ours.pooled(out), expected.pooler_output, "pooled")
+    for what, mine, others in (
+        ("layer", ours.layer_outputs(ids, seen, segments), expected.hidden_states),
+        ("weights of layer", ours.attention_weights(ids, seen, segments), expected.attentions),
+    ):
+        assert len(mine) == len(others)
+        for i, pair in enumerate(zip(mine, others, strict=True)):
+            close(*pair, f"{what} {i}")
+    backward(out[mask], ours.pooled(out))
+    backward(expected.last_hidden_state[mask], expected.pooler_output)
+    same_gradients(ours, theirs)
+
+
+def words(head: bert.WordHead, theirs: nn.Module) -> list[tuple[nn.Parameter, nn.Parameter]]:
+    transform = theirs.transform
+    return [
+        (head.dense.weight, transform.dense.weight), (head.dense.bias, transform.dense.bias),
+        (head.norm.weight, transform.LayerNorm.weight), (head.norm.bias, transform.LayerNorm.bias),
+        (head.bias, theirs.decoder.bias),
+    ]  # fmt: skip
+
+
+def linear(ours: nn.Linear, theirs: nn.Linear) -> list[tuple[nn.Parameter, nn.Parameter]]:
+    return [(ours.weight, theirs.weight), (ours.bias, theirs.bias)]
+
+
+# For each model of transformers: ours, the pairs of weights of the heads, and the names of its outputs.
+HEADS = {
+    "BertForMaskedLM": (bert.MaskedLM, lambda a, b: words(a.words, b.cls.predictions), ["logits"]),
+    "BertForNextSentencePrediction": (
+        bert.NextSentence, lambda a, b: linear(a.follows, b.cls.seq_relationship), ["logits"],
+    ),
+    "BertForPreTraining": (
+        bert.Pretraining,
+        lambda a, b: words(a.words, b.cls.predictions) + linear(a.follows, b.cls.seq_relationship),
+        ["prediction_logits", "seq_relationship_logits"],
+    ),
+    "BertForSequenceClassification": (
+        lambda encoder: bert.SentenceClassifier(encoder, CLASSES),
+        lambda a, b: linear(a.classify, b.classifier), ["logits"],
+    ),
+    "BertForTokenClassification": (
+        lambda encoder: bert.Tagger(encoder, CLASSES), lambda a, b: linear(a.tag, b.classifier), ["logits"],
+    ),
+    "BertForQuestionAnswering": (
+        bert.SpanFinder, lambda a, b: linear(a.ends, b.qa_outputs), ["start_logits", "end_logits"],
+    ),
+}  # fmt: skip
+PER_TEXT = ("BertForNextSentencePrediction", "BertForSequenceClassification")
+
+
+@CASES
+@pytest.mark.parametrize("name", HEADS)
+def test_heads_equal_transformers(name, seed):
+    make, pairs_of, outputs = HEADS[name]
+    theirs = theirs_of(name, seed)
+    ours = make(pretrained.bert(theirs.config.to_dict(), theirs.state_dict())).eval()
+    pairs = pairs_of(ours, theirs)
+    with torch.no_grad():
+        for mine, other in pairs:
+            mine.copy_(other)
+    ids, mask, segments = text_for(theirs.config, seed)
+    out = ours(ids, mask, segments)
+    out = [out] if isinstance(out, torch.Tensor) else list(out)
+    expected = theirs(ids, attention_mask=mask.long(), token_type_ids=segments)
+    expected = [expected[key] for key in outputs]
+    for key, mine, other in zip(outputs, out, expected, strict=True):
+        close(mine, other, key)
+    if name not in PER_TEXT:  # padding counts for nothing; the first output is the one for each token, spans have two
+        per_token = 2 if name == "BertForQuestionAnswering" else 1
+        out, expected = ([t[mask] if i < per_token else t for i, t in enumerate(o)] for o in (out, expected))
+    backward(*out)
+    backward(*expected)
+    largest = max(gradient(p).abs().max().item() for p in theirs.parameters())
+    for mine, other in pairs:
+        close(gradient(mine) / largest, gradient(other) / largest, "gradient of the head")
+    same_gradients(ours.encoder, theirs)
+
+
+@CASES
+def test_losses_of_pretraining_equal_transformers(seed):
+    theirs = theirs_of("BertForPreTraining", seed)
+    ours = bert.Pretraining(pretrained.bert(theirs.config.to_dict(), theirs.state_dict())).eval()
+    with torch.no_grad():
+        for mine, other in HEADS["BertForPreTraining"][1](ours, theirs):
+            mine.copy_(other)
+    ids, mask, segments = text_for(theirs.config, seed)
+    inputs, targets = mask_tokens(ids, torch.Generator().manual_seed(seed), 3, theirs.config.vocab_size, {0})
+    targets[0, 0] = 5  # at least one
+    follows = torch.randint(2, (len(ids),))
+    scores, next_scores = ours(inputs, mask, segments)
+    loss = nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
+    loss = loss + nn.functional.cross_entropy(next_scores, follows)
+    expected = theirs(
+        inputs, attention_mask=mask.long(), token_type_ids=segments, labels=targets, next_sentence_label=follows
+    ).loss
+    close(loss, expected, "loss")
+    loss.backward()
+    expected.backward()
+    same_gradients(ours.encoder, theirs)
+
+
+SENTENCES = [
+    "The animal didn't cross the street because it was too tired.",
+    "Attention is all you need.",
+    "What did the committee decide?",
+    "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich, 1917–1944!",
+]
+
+
+def test_bert_with_the_real_weights_of_minilm():
+    from transformers import AutoTokenizer, BertModel
+
+    folder = pretrained.weights("minilm")
+    ours, theirs = pretrained.load_bert(folder), BertModel.from_pretrained(folder, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    for texts in (tokenizer(SENTENCES, padding=True, return_tensors="pt"),
+                  tokenizer(SENTENCES[:2], SENTENCES[2:], padding=True, return_tensors="pt")):  # fmt: skip
+        ids, mask, segments = texts["input_ids"], texts["attention_mask"], texts["token_type_ids"]
+        with torch.no_grad():
+            out, weights = ours(ids, mask, segments), ours.attention_weights(ids, mask, segments)
+            expected = theirs(**texts, output_hidden_states=True, output_attentions=True)
+        close(out, expected.last_hidden_state, "hidden states")
+        close(ours.pooled(out), expected.pooler_output, "pooled")
+        for i, pair in enumerate(zip(weights, expected.attentions, strict=True)):
+            close(*pair, f"weights of layer {i}")
+        with torch.no_grad():
+            for i, pair in enumerate(zip(ours.layer_outputs(ids, mask, segments), expected.hidden_states, strict=True)):
+                close(*pair, f"layer {i}")
+
+
+SMALL = BertShape(d=8, layers=2, heads=2, vocabulary=11, longest=8)
+ALL = {
+    "encoder": lambda encoder: encoder,
+    "masked": bert.MaskedLM,
+    "next": bert.NextSentence,
+    "pretraining": bert.Pretraining,
+    "sentence": lambda encoder: bert.SentenceClassifier(encoder, 1),
+    "tagger": lambda encoder: bert.Tagger(encoder, 5),
+    "span": bert.SpanFinder,
+}
+
+
+def summed(out: torch.Tensor | tuple) -> torch.Tensor:
+    return sum(part.float().square().mean() for part in (out if isinstance(out, tuple) else (out,)))
+
+
+def all_on_meta(_: nn.Module, inputs: tuple) -> None:
+    assert all(x.device.type == "meta" for x in inputs if isinstance(x, torch.Tensor))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", ALL)
+def test_one_step_on_the_meta_device(name, dtype):
+    """A tensor made on the wrong device fails here, without a GPU."""
+    with torch.device("meta"):
+        model = ALL[name](Bert(SMALL)).to(dtype)
+    for module in model.modules():  # an embedding on the meta device would take ids from elsewhere
+        module.register_forward_pre_hook(all_on_meta)
+    ids, lengths = torch.zeros(2, 8, dtype=torch.long, device="meta"), torch.ones(2, dtype=torch.long, device="meta")
+    for mask in (None, lengths, ids.bool()):
+        summed(model(ids, mask)).backward()
+    if name == "encoder":
+        assert len(model.attention_weights(ids, lengths)) == 2
+        assert [h.dtype for h in model.layer_outputs(ids, lengths)] == [dtype] * 3
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_under_autocast_and_in_bfloat16(name):
+    torch.manual_seed(RUN)
+    model, ids, lengths = ALL[name](Bert(replace(SMALL, dropout=0.1))), torch.randint(11, (2, 8)), torch.tensor([8, 3])
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = summed(model(ids, lengths))
+    loss.backward()
+    assert all(gradient(parameter).isfinite().all() for parameter in model.parameters())
+    exact, rough = summed(model.eval()(ids, lengths)), summed(model.to(torch.bfloat16)(ids, lengths))
+    close(rough, exact, "bfloat16", 0.05)
+
+
+def test_the_shape_is_bert_s_unless_told_otherwise():
+    from transformers import BertConfig
+
+    shape, config = BertShape(), BertConfig()
+    assert (shape.vocabulary, shape.longest) == (config.vocab_size, config.max_position_embeddings)
+    assert (shape.segments, shape.epsilon) == (config.type_vocab_size, config.layer_norm_eps)
+    assert (shape.activation, shape.pre_norm, shape.causal) == (config.hidden_act, False, False)
+
+
+def test_padding_and_other_texts_change_nothing():
+    torch.manual_seed(RUN)
+    model = Bert(SMALL).eval()
+    ids = torch.randint(11, (3, 8))
+    lengths = torch.tensor([8, 5, 1])
+    together = model(ids, lengths)
+    for i, n in enumerate(lengths):
+        close(together[i, :n], model(ids[i : i + 1, :n])[0], "a text alone", 1e-6)
+    for weights in model.attention_weights(ids, lengths):
+        close(weights.sum(-1), torch.ones(3, 2, 8), "weights sum to 1", 1e-6)
+        assert not weights[1, ..., 5:].any()
+
+
+def test_causal_sees_no_future_and_the_encoder_does():
+    torch.manual_seed(RUN)
+    ids = torch.randint(11, (2, 8))
+    changed = ids.clone()
+    changed[:, 5] = (changed[:, 5] + 1) % 11
+    for causal in (False, True):
+        model = Bert(replace(SMALL, causal=causal)).eval()
+        gap = (model(ids) - model(changed)).abs().amax(-1)
+        assert (gap[:, 6:] > 0).all()
+        assert bool((gap[:, :5] > 0).all()) is not causal
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_last_layer_is_the_output(pre_norm):
+    torch.manual_seed(RUN)
+    model, ids = Bert(replace(SMALL, pre_norm=pre_norm)).eval(), torch.randint(11, (2, 8))
+    layers = model.layer_outputs(ids)
+    assert len(layers) == SMALL.layers + 1
+    close(layers[-1], model(ids), "last layer", 1e-6)
+
+
+def test_new_heads_leave_the_encoder_as_it_was():
+    torch.manual_seed(RUN)
+    encoder = Bert(SMALL)
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    for make in ALL.values():
+        make(encoder)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in encoder.state_dict().items())
+    model = bert.MaskedLM(encoder)
+    names = [name for name, _ in model.named_parameters() if not name.startswith("encoder.")]
+    assert names == ["words.bias", "words.dense.weight", "words.dense.bias", "words.norm.weight", "words.norm.bias"]
+    large = Bert(replace(SMALL, vocabulary=5000, d=64, heads=4))
+    assert 0.019 < large.embed.weight.std() < 0.021
+    assert not large.stack.blocks[0].attention.qkv.bias.any()
+
+
+SPECIAL = (0, 2, 3, 4)  # [PAD], [CLS], [SEP], [MASK]
+
+
+def test_mask_tokens_proportions():
+    ids = torch.randint(60, (500, 400), generator=torch.Generator().manual_seed(RUN))
+    before = ids.clone()
+    inputs, targets = mask_tokens(ids, torch.Generator().manual_seed(RUN), 4, 60, SPECIAL)
+    assert torch.equal(ids, before), "the input was changed"
+    assert inputs.dtype == targets.dtype == ids.dtype
+    special, chosen = torch.isin(ids, torch.tensor(SPECIAL)), targets != IGNORED
+    assert not (special & chosen).any()
+    assert torch.equal(targets[chosen], ids[chosen])
+    assert torch.equal(inputs[~chosen], ids[~chosen])
+
+    def share(part: torch.Tensor, expected: float) -> None:  # six standard deviations
+        value = part.float().mean().item()
+        assert abs(value - expected) < 6 * (expected * (1 - expected) / part.numel()) ** 0.5, (value, expected)
+
+    share(chosen[~special], 0.15)
+    share(inputs[chosen] == 4, 0.8)
+    share(inputs[chosen] == ids[chosen], 0.1 + 0.1 / 56)  # a random word may be the word itself
+    replaced = inputs[chosen & (inputs != 4) & (inputs != ids)]
+    assert replaced.unique().tolist() == [i for i in range(60) if i not in SPECIAL]
+    for word in (1, 30, 59):
+        share(replaced == word, 1 / 56)
+
+
+def test_mask_tokens_depends_on_the_generator_only():
+    ids = torch.randint(5, 60, (20, 30))
+    draws = []
+    for seed in (7, 7, 8):
+        torch.manual_seed(len(draws))
+        draws.append(mask_tokens(ids, torch.Generator().manual_seed(seed), 4, 60, SPECIAL))
+    assert all(torch.equal(a, b) for a, b in zip(draws[0], draws[1], strict=True))
+    assert not torch.equal(draws[0][1], draws[2][1])
+    generator = torch.Generator().manual_seed(7)
+    first, second = (mask_tokens(ids, generator, 4, 60, SPECIAL)[1] for _ in range(2))
+    assert not torch.equal(first, second), "a second epoch must have other blanks"
+    inputs, targets = mask_tokens(torch.tensor([2, 0, 4, 3] * 50), generator, 4, 60, SPECIAL)
+    assert (targets == IGNORED).all()
+    assert torch.equal(inputs, torch.tensor([2, 0, 4, 3] * 50))
+    with pytest.raises(ValueError, match="Expected special tokens from 0 to 59; got \\[0, 60\\]"):
+        mask_tokens(ids, generator, 60, 60, [0])
+
+
+def test_bad_input_is_refused_in_words():
+    model = Bert(SMALL)
+    model.embed.register_forward_pre_hook(lambda *_: pytest.fail("work was done before the input was looked at"))
+    ids = torch.zeros(2, 3, dtype=torch.long)
+    for inputs, words_ in (
+        ((torch.zeros(1, 9, dtype=torch.long),), "at most 8 tokens; got 9"),
+        ((torch.zeros(4, dtype=torch.long),), r"Expected ids of shape \(batch, length\)"),
+        ((torch.zeros(0, 3, dtype=torch.long),), "neither 0"),
+        ((ids + 11,), "Expected ids from 0 to 10; got 11 to 11"),
+        ((ids, None, ids[:, :2]), r"Expected a segment for each of the ids \(2, 3\); got \(2, 2\)"),
+        ((ids, None, ids + 2), "Expected segments from 0 to 1; got 2 to 2"),
+        ((ids.float(),), "Expected ids to be whole numbers; got torch.float32"),
+        ((ids, None, ids.bool()), "Expected segments to be whole numbers; got torch.bool"),
+        ((ids, None, ids - 1), "Expected segments from 0 to 1; got -1 to -1"),
+        ((ids, torch.tensor([3, 3, 3])), r"Expected as mask whole lengths of shape \(2,\)"),
+        ((ids, torch.tensor([True, False])), "got torch.bool"),
+        ((ids, torch.zeros(2, 3)), "got torch.float32"),
+    ):
+        for method in (model, model.attention_weights, model.layer_outputs, bert.Tagger(model, 2)):
+            with pytest.raises(ValueError, match=words_):
+                method(*inputs)
+    with pytest.raises(ValueError, match="no pooler"):
+        Bert(replace(SMALL, pooler=False)).pooled(torch.zeros(1, 2, 8))
+
+
+def checkpoint() -> tuple[dict, dict]:
+    theirs = theirs_of("BertForPreTraining", 0)
+    return theirs.config.to_dict(), dict(theirs.state_dict())
+
+
+def test_weights_that_do_not_fit_are_named():
+    key = "bert.encoder.layer.0.attention.self.key.weight"
+    for name, words_ in (
+        ("bert.embeddings.LayerNorm.bias", r"missing \['norm.bias'\]"),
+        ("bert.pooler.dense.bias", r"missing \['pooler.bias'\]"),
+        (key, r"missing \['stack.blocks.0.attention.qkv.weight'\], left over \['stack.blocks.0.attention.self.query"),
+    ):
+        config, state = checkpoint()
+        del state[name]
+        with pytest.raises(ValueError, match=words_):
+            pretrained.bert(config, state)
+    config, state = checkpoint()
+    state["bert.encoder.layer.9.output.dense.weight"] = torch.zeros(2, 2)
+    with pytest.raises(ValueError, match=r"left over \['stack.blocks.9.feed_forward.output.weight'\]"):
+        pretrained.bert(config, state)
+    config, state = checkpoint()
+    state["bert.embeddings.word_embeddings.weight"] = torch.zeros(3, 2)
+    with pytest.raises(ValueError, match=r"of another shape \['embed.weight'\]"):
+        pretrained.bert(config, state)
+    config, state = checkpoint()
+    state[key] = torch.zeros(3, 2)
+    with pytest.raises(ValueError, match=r"left over \['stack.blocks.0.attention.self.key.weight'"):
+        pretrained.bert(config, state)
+
+
+def test_models_that_are_not_bert_are_refused(tmp_path):
+    config, state = checkpoint()
+    for change, words_ in (
+        ({"hidden_act": "silu"}, "Expected one of the activations gelu, .* got 'silu'"),
+        ({"position_embedding_type": "relative_key"}, "absolute positions"),
+        ({"is_decoder": True}, "Expected an encoder"),
+    ):
+        with pytest.raises(ValueError, match=words_):
+            pretrained.bert(config | change, state)
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"Expected a model of type bert; .* holds 'gpt2'"):
+        pretrained.load_bert(tmp_path)
+
+
+def test_older_files_and_half_precision(tmp_path):
+    """The first BERT named its norms' weights gamma and beta, and stored the positions' numbers."""
+    from safetensors.torch import save_file
+    from transformers import BertModel
+
+    theirs = theirs_of("BertModel", RUN)
+    ours = pretrained.bert(theirs.config.to_dict(), theirs.state_dict())
+    old = {
+        "bert."
+        + name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+        for name, tensor in theirs.state_dict().items()
+    }
+    old |= {"bert.embeddings.position_ids": torch.arange(12)[None], "cls.predictions.bias": torch.zeros(4)}
+    ids = torch.randint(1, 40, (2, 5))
+    assert torch.equal(pretrained.bert(theirs.config.to_dict(), old)(ids), ours(ids))
+    theirs.config.save_pretrained(tmp_path)
+    half = {name: tensor.half() for name, tensor in theirs.state_dict().items()}
+    save_file(half, tmp_path / "model.safetensors")
+    loaded = pretrained.load_bert(tmp_path)
+    assert loaded.embed.weight.dtype == torch.float32
+    assert not loaded.training
+    again = BertModel.from_pretrained(tmp_path, dtype=torch.float32).eval()
+    close(loaded(ids), again(ids).last_hidden_state, "hidden states")
