@@ -104,6 +104,16 @@ class Cache:
         self.length = end
         return self.keys[:, :, :end], self.values[:, :, :end]
 
+    def select(self, rows: Tensor) -> None:
+        """Text i continues what was text ``rows[i]``; rows may repeat, and be more or fewer than the batch."""
+        self.keys, self.values = (self._selected(old, rows) for old in (self.keys, self.values))
+
+    def _selected(self, old: Tensor, rows: Tensor) -> Tensor:
+        taken = old[:, :, : self.length].index_select(0, rows)
+        room = old if len(rows) == len(old) else old.new_empty(len(rows), *old.shape[1:])
+        room[:, :, : self.length] = taken
+        return room
+
 
 class MultiHeadAttention(nn.Module):
     r"""Several attentions side by side, each on a part of the width: $[\text{head}_1; \dots; \text{head}_H]\, W^O$.

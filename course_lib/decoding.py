@@ -1,0 +1,326 @@
+"""Decoding: how next-token scores become text. Greedy, beam search, random walks with filters, contrastive search.
+
+``model(ids)``: (batch, length) → scores of the next token (batch, length, vocabulary). Any such function will do. Where
+the model has ``make_caches(batch, longest)`` and takes ``model(ids, caches)``, as our `GPT`, each token is computed
+once. Everywhere: ``ids`` (batch, length) are the prompts, all of one length; ``new`` is the most tokens to add; after
+the token ``end`` a text is over, and filled up with ``end`` until the last one of the batch is over too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Model = Callable[..., Tensor]
+Filter = Callable[[Tensor, Tensor], Tensor]  # scores (batch, vocabulary), ids so far (batch, length) → scores
+HIDDEN = float("-inf")  # the score of a token that must not be chosen
+
+
+def temperature(logits: Tensor, t: float) -> Tensor:
+    r"""$z / t$: below 1 the likely becomes likelier; at 0 only the best token is left. (…, vocabulary) → the same."""
+    if t < 0:
+        raise ValueError(f"The temperature must be at least 0; got {t}.")
+    if t == 0:
+        best = F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).bool()
+        return logits.masked_fill(~best, HIDDEN)
+    return logits / t
+
+
+def top_k(logits: Tensor, k: int) -> Tensor:
+    """Hide all but the ``k`` best tokens, and what is as good as the k-th. (…, vocabulary) → the same."""
+    if k < 1:
+        raise ValueError(f"k must be at least 1; got {k}.")
+    kth = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]  # (…, 1)
+    return logits.masked_fill(logits < kth, HIDDEN)
+
+
+def top_p(logits: Tensor, p: float) -> Tensor:
+    r"""Nucleus (Holtzman et al. 2020): keep the fewest tokens that together have probability $p$ or more.
+
+    A token goes if it and all less probable ones together have at most $1 - p$. (…, vocabulary) → the same.
+    """
+    _refuse_unless_probability("top_p", p)
+    rising, order = logits.sort(dim=-1)
+    goes = rising.softmax(dim=-1).cumsum(dim=-1) <= 1 - p
+    goes[..., -1] = False  # the best always stays
+    return logits.masked_fill(goes.scatter(-1, order, goes), HIDDEN)
+
+
+def min_p(logits: Tensor, p: float) -> Tensor:
+    r"""Hide tokens less probable than $p \cdot \max_v P(v)$ (Nguyen et al. 2024). (…, vocabulary) → the same."""
+    _refuse_unless_probability("min_p", p)
+    probabilities = logits.softmax(dim=-1)
+    return logits.masked_fill(probabilities < p * probabilities.amax(dim=-1, keepdim=True), HIDDEN)
+
+
+def repetition_penalty(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
+    r"""Tokens that occur already: $z / \theta$ if $z > 0$, else $z \cdot \theta$ (Keskar et al. 2019).
+
+    logits (batch, vocabulary), ids so far (batch, length) → (batch, vocabulary)
+    """
+    if penalty <= 0:
+        raise ValueError(f"The penalty must be above 0; got {penalty}.")
+    z = logits.gather(-1, ids)  # (batch, length)
+    return logits.scatter(-1, ids, torch.where(z < 0, z * penalty, z / penalty))
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The filters one after the other, in this order; None leaves one out. Called on (scores, ids) → scores."""
+
+    repetition_penalty: float | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+
+    def __call__(self, logits: Tensor, ids: Tensor) -> Tensor:
+        if self.repetition_penalty is not None:
+            logits = repetition_penalty(logits, ids, self.repetition_penalty)
+        for function, value in (
+            (temperature, self.temperature), (top_k, self.top_k), (top_p, self.top_p), (min_p, self.min_p),
+        ):  # fmt: skip
+            if value is not None:
+                logits = function(logits, value)
+        return logits
+
+
+def draw(probabilities: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """One token for each text. (batch, vocabulary) → (batch)"""
+    return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+
+
+class Reader:
+    """A model that reads on from where it stopped: from its caches if it has any, else from the start each time."""
+
+    def __init__(self, model: Model, batch: int, longest: int):
+        self.model = model
+        self.caches = model.make_caches(batch, longest) if hasattr(model, "make_caches") else None
+
+    def __call__(self, ids: Tensor, last: int = 1) -> Tensor:
+        """All ids so far (batch, length) → scores after each of the last ones (batch, last, vocabulary)."""
+        if self.caches is None:
+            return self.model(ids)[:, -last:].float()
+        return self.model(ids[:, self.caches[0].length :], self.caches)[:, -last:].float()
+
+    def select(self, rows: Tensor) -> None:
+        """From now on, text i of the batch continues what was text ``rows[i]``."""
+        for cache in self.caches or ():
+            cache.select(rows)
+
+    def forget(self, length: int) -> None:
+        """Go back to the first ``length`` tokens."""
+        for cache in self.caches or ():
+            cache.length = min(cache.length, length)
+
+
+def greedy(model: Model, ids: Tensor, new: int, end: int | None = None) -> Tensor:
+    """Always the most probable next token. → (batch, length + at most new)"""
+    return _walk(model, ids, new, end, lambda logits, _: logits.argmax(dim=-1))
+
+
+def sample(
+    model: Model,
+    ids: Tensor,
+    new: int,
+    filters: Filter | None = None,
+    end: int | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """A random walk: each token drawn from softmax(filters(scores)). → (batch, length + at most new)"""
+
+    def choose(logits: Tensor, so_far: Tensor) -> Tensor:
+        return draw((filters(logits, so_far) if filters else logits).softmax(dim=-1), generator)
+
+    return _walk(model, ids, new, end, choose)
+
+
+@torch.no_grad()
+def _walk(model: Model, ids: Tensor, new: int, end: int | None, choose: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    out, reader = start(model, ids, new, end)
+    over = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+    for t in range(ids.shape[1], out.shape[1]):
+        token = choose(reader(out[:, :t])[:, -1], out[:, :t])  # (batch)
+        out[:, t] = token if end is None else token.masked_fill(over, end)
+        if end is not None:
+            over |= token == end
+            if over.all():
+                return out[:, : t + 1]
+    return out
+
+
+@torch.no_grad()
+def beam_search(
+    model: Model,
+    ids: Tensor,
+    new: int,
+    beams: int = 4,
+    length_penalty: float = 1.0,
+    early_stopping: bool | str = False,
+    end: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Keep the ``beams`` best beginnings at each step. → texts (batch, beams, length + at most new) and their scores
+
+    Scores (batch, beams), best first: $\log P \,/\, n^{\text{length\_penalty}}$ of a text with $n$ new tokens. 0 is the
+    plain log-probability, which falls with every token and so prefers short texts; 1 is the mean over the tokens. It
+    is −∞ where there are fewer texts than beams.
+
+    A batch's text is done when no beginning can beat its worst finished text, as estimated with the length of now
+    (``early_stopping=False``) or the best length possible (``"never"``); or as soon as ``beams`` are finished (True).
+
+    The model sees batch · beams rows, those of a text side by side.
+    """
+    if beams < 1:
+        raise ValueError(f"There must be at least 1 beam; got {beams}.")
+    if early_stopping not in (True, False, "never"):
+        raise ValueError(f"early_stopping must be True, False or 'never'; got {early_stopping!r}.")
+    out, reader = start(model, ids, new, end)
+    batch, length, longest = len(ids), ids.shape[1], out.shape[1]
+    first_rows = torch.arange(batch, device=ids.device)[:, None] * beams  # (batch, 1)
+    texts = out[:, None].repeat(1, beams, 1)  # the beginnings (batch, beams, longest)
+    logits = reader(out[:, :length])[:, -1].repeat_interleave(beams, dim=0)  # (batch · beams, vocabulary)
+    reader.select(torch.arange(batch, device=ids.device).repeat_interleave(beams))
+    scores = logits.new_full((batch, beams), HIDDEN)  # their log-probabilities
+    finished, finished_scores = texts.clone(), scores.clone()
+    scores[:, 0] = 0.0  # all beams begin alike: only one of them counts
+    open_ = torch.ones(batch, 1, dtype=torch.bool, device=ids.device)
+
+    for t in range(length, longest):
+        total = logits.log_softmax(dim=-1).unflatten(0, (batch, beams)) + scores[..., None]
+        vocabulary = total.shape[-1]
+        # At most one continuation of each beginning is the end, so among 2 · beams there are enough to go on with.
+        best, index = total.flatten(1).topk(min(2, vocabulary) * beams)  # (batch, 2 · beams)
+        parent, token = index // vocabulary, index % vocabulary
+        over = torch.full_like(token, t + 1 == longest, dtype=torch.bool)
+        if end is not None:
+            over |= token == end
+        if over.any():
+            candidates = _pick(texts, parent)
+            candidates[..., t] = token
+            entering = (best / (t + 1 - length) ** length_penalty).masked_fill(~(over & open_), HIDDEN)
+            entering[:, beams:] = HIDDEN  # only what is among the best ``beams`` may finish
+            finished_scores, kept = torch.cat([finished_scores, entering], dim=1).topk(beams)
+            finished = _pick(torch.cat([finished, candidates], dim=1), kept)
+        scores, kept = best.masked_fill(over, HIDDEN).topk(beams)
+        parent = parent.gather(1, kept)
+        texts = _pick(texts, parent)
+        texts[..., t] = token.gather(1, kept)
+
+        worst = finished_scores[:, -1:]  # −∞ as long as not all places are taken
+        if early_stopping is True:
+            open_ &= worst == HIDDEN
+        else:
+            n = new if early_stopping == "never" and length_penalty > 0 else t + 1 - length
+            open_ &= scores[:, :1] / n**length_penalty > worst
+        if t + 1 == longest or not open_.any():
+            break
+        reader.select((first_rows + parent).flatten())
+        logits = reader(texts[..., : t + 1].flatten(0, 1))[:, -1]
+
+    if end is not None:
+        added = (finished[..., length:] != end).cumprod(dim=-1).sum(dim=-1) + 1  # (batch, beams)
+        longest = length + min(new, int(added.max()))
+    return finished[..., :longest], finished_scores
+
+
+def _pick(texts: Tensor, beams: Tensor) -> Tensor:
+    """texts (batch, n, length), beams (batch, m) → (batch, m, length)"""
+    return texts.gather(1, beams[..., None].expand(-1, -1, texts.shape[-1]))
+
+
+@torch.no_grad()
+def log_probability(model: Model, ids: Tensor, given: int) -> Tensor:
+    r"""$\sum_{t} \log P(x_t \mid x_{<t})$ over all tokens after the first ``given`` ones. (batch, length) → (batch)"""
+    if not 1 <= given < ids.shape[1]:
+        raise ValueError(f"Of {ids.shape[1]} tokens, 1 to {ids.shape[1] - 1} can be given; got {given}.")
+    log_p = model(ids[:, :-1])[:, given - 1 :].float().log_softmax(dim=-1)  # (batch, length − given, vocabulary)
+    return log_p.gather(-1, ids[:, given:, None])[..., 0].sum(dim=-1)
+
+
+@torch.no_grad()
+def exhaustive(model: Model, ids: Tensor, new: int) -> tuple[Tensor, Tensor]:
+    """All vocabulary^new continuations of one prompt (1, length) → (all, length + new), log-probabilities, best first.
+
+    The proof for the other searches, on vocabularies of a few tokens.
+    """
+    start(model, ids, new, None)
+    if len(ids) != 1:
+        raise ValueError(f"Expected one prompt; got {len(ids)}.")
+    vocabulary = model(ids).shape[-1]
+    if vocabulary**new > 100_000:
+        raise ValueError(f"{vocabulary}^{new} texts are too many to try.")
+    tails = torch.cartesian_prod(*[torch.arange(vocabulary, device=ids.device)] * new).reshape(-1, new)
+    texts = torch.cat([ids.expand(len(tails), -1), tails], dim=1)
+    scores, order = log_probability(model, texts, ids.shape[1]).sort(descending=True)
+    return texts[order], scores
+
+
+@torch.no_grad()
+def contrastive_search(
+    model: nn.Module, ids: Tensor, new: int, k: int = 4, alpha: float = 0.6, end: int | None = None
+) -> Tensor:
+    r"""Of the $k$ most probable tokens, the one that is probable and new (Su et al. 2022):
+
+    $$\arg\max_v\; (1 - \alpha)\, P(v \mid x) - \alpha \max_j \cos(h_v, h_{x_j})$$
+
+    $h$ is what ``model.stack`` gives, the vector from which the next token is read; $h_v$ that of the text with $v$
+    added. → (batch, length + at most new)
+    """
+    if not hasattr(model, "stack"):
+        raise ValueError("Contrastive search compares vectors: it needs a model with a stack, such as GPT.")
+    if k < 1:
+        raise ValueError(f"k must be at least 1; got {k}.")
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha must lie in [0, 1]; got {alpha}.")
+    out, reader = start(model, ids, new, end)
+    batch, length = ids.shape
+    seen = []
+    hook = model.stack.register_forward_hook(lambda module, args, output: seen.append(output[0]))
+    try:
+        logits = reader(ids)[:, -1]
+        past = F.normalize(seen.pop(), dim=-1)  # (batch, length, d)
+        k = min(k, logits.shape[-1])
+        rows = torch.arange(batch, device=ids.device)
+        over = torch.zeros(batch, dtype=torch.bool, device=ids.device)
+        for t in range(length, length + new):
+            p, tokens = logits.softmax(dim=-1).topk(k)  # (batch, k)
+            reader.select(rows.repeat_interleave(k))
+            tried = torch.cat([out[:, :t].repeat_interleave(k, dim=0), tokens.reshape(-1, 1)], dim=1)
+            logits = reader(tried)[:, -1]  # (batch · k, vocabulary)
+            h = F.normalize(seen.pop()[:, -1], dim=-1).unflatten(0, (batch, k))  # (batch, k, d)
+            alike = (h @ past.transpose(1, 2)).amax(dim=-1)  # (batch, k)
+            choice = ((1 - alpha) * p - alpha * alike).argmax(dim=-1)  # (batch)
+            token = tokens[rows, choice]
+            out[:, t] = token if end is None else token.masked_fill(over, end)
+            if end is not None:
+                over |= token == end
+                if over.all():
+                    return out[:, : t + 1]
+            reader.select(rows * k + choice)
+            logits, past = logits[rows * k + choice], torch.cat([past, h[rows, choice][:, None]], dim=1)
+    finally:
+        hook.remove()
+    return out
+
+
+def start(model: Model, ids: Tensor, new: int, end: int | None) -> tuple[Tensor, Reader]:
+    """Room for prompts and new tokens, (batch, length + new), and a reader; bad input is refused here."""
+    if ids.dim() != 2 or ids.numel() == 0 or ids.is_floating_point():
+        raise ValueError(
+            f"Expected ids of shape (batch, length), neither 0, all whole numbers; got {tuple(ids.shape)}."
+        )
+    if new < 1:
+        raise ValueError(f"At least 1 new token must be asked for; got {new}.")
+    longest, total = getattr(getattr(model, "shape", None), "longest", None), ids.shape[1] + new
+    if longest is not None and total > longest:
+        raise ValueError(f"The model sees at most {longest} tokens; {ids.shape[1]} + {new} are asked for.")
+    out = ids.new_full((len(ids), total), 0 if end is None else end)
+    out[:, : ids.shape[1]] = ids
+    return out, Reader(model, len(ids), total)
+
+
+def _refuse_unless_probability(name: str, p: float) -> None:
+    if not 0 < p <= 1:
+        raise ValueError(f"{name} must lie in (0, 1]; got {p}.")

@@ -1,0 +1,96 @@
+r"""Speculative decoding (Leviathan et al. 2023): a small model drafts, the large one checks all drafted tokens at once.
+
+What comes out has exactly the large model's distribution; only the number of its steps falls. A drafted token $x$ is
+accepted with probability $\min(1, p(x) / q(x))$, $p$ the large model's distribution and $q$ the draft's. After a
+rejection the token is drawn from what $q$ offers too seldom, $\max(0, p - q)$ normalised. So, for every $x$,
+
+$$q(x) \min(1, p(x) / q(x)) + P(\text{rejected}) \cdot \text{residual}(x) = p(x).$$
+"""
+
+import torch
+from torch import Tensor
+
+from course_lib.decoding import Filter, Model, Reader, draw, start
+
+
+def acceptance(p: Tensor, q: Tensor) -> Tensor:
+    r"""$\min(1, p / q)$ for probabilities of drafted tokens, any shape. What q never drafts, it gives 1."""
+    return torch.where(q > 0, p / q, 1.0).clamp(max=1.0)
+
+
+def residual(p: Tensor, q: Tensor) -> Tensor:
+    r"""$\max(0, p - q)$, normalised: whence a token comes after a rejection. (…, vocabulary) → the same."""
+    rest = (p - q).clamp(min=0.0)
+    total = rest.sum(dim=-1, keepdim=True)
+    return torch.where(total > 0, rest / total, p)  # p = q: nothing is ever rejected
+
+
+@torch.no_grad()
+def speculative(
+    model: Model,
+    draft: Model,
+    ids: Tensor,
+    new: int,
+    ahead: int = 4,
+    filters: Filter | None = None,
+    end: int | None = None,
+    generator: torch.Generator | None = None,
+) -> tuple[Tensor, int]:
+    """`sample` from ``model``, with ``ahead`` tokens at a time drafted by ``draft``. → texts, calls of ``model``
+
+    ids (batch, length) → (batch, length + at most new). ``filters`` apply to both models; with temperature 0 the
+    result is greedy. A batch goes on together: each round keeps as many tokens as its least lucky text accepts, plus
+    one. That is a stopping rule that never looks ahead, so it leaves the distribution as it is.
+    """
+    if ahead < 1:
+        raise ValueError(f"At least 1 token must be drafted ahead; got {ahead}.")
+    out, large = start(model, ids, new, end)
+    small = start(draft, ids, new, end)[1]
+    t, longest, calls = ids.shape[1], out.shape[1], 0
+    over = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+
+    def chances(reader: Reader, upto: int, last: int) -> Tensor:
+        """Filtered probabilities of the next token after each of the last ones. (batch, last, vocabulary)"""
+        logits = reader(out[:, :upto], last)
+        if filters is not None:
+            befores = range(upto - last + 1, upto + 1)
+            logits = torch.stack([filters(z, out[:, :n]) for z, n in zip(logits.unbind(1), befores, strict=True)], 1)
+        return logits.softmax(dim=-1)
+
+    while t < longest and not over.all():
+        n = min(ahead, longest - t - 1)  # the large model adds one more
+        q, was_over = [], [over]  # was_over[i]: the text is over before place t + i
+        for i in range(n):
+            q.append(chances(small, t + i, 1)[:, 0])
+            out[:, t + i] = draw(q[i], generator)
+            was_over.append(_fill(out[:, t + i], was_over[i], end))
+        p = chances(large, t + n, n + 1)  # (batch, n + 1, vocabulary)
+        calls += 1
+        kept, token = n, draw(p[:, n], generator)
+        if n:
+            tokens, drafted = out[:, t : t + n, None], torch.stack(q, dim=1)
+            a = acceptance(p[:, :n].gather(-1, tokens), drafted.gather(-1, tokens))[..., 0]  # (batch, n)
+            u = torch.rand(a.shape, generator=generator, device=a.device)
+            accepted = (u < a) | torch.stack(was_over[:n], dim=1)  # a text that is over holds nobody back
+            kept = int(accepted.all(dim=0).cumprod(dim=0).sum())
+            if kept < n:
+                fresh = draw(residual(p[:, kept], q[kept]), generator)
+                token = torch.where(accepted[:, kept], out[:, t + kept], fresh)
+        out[:, t + kept] = token
+        over = _fill(out[:, t + kept], was_over[kept], end)
+        large.forget(t + kept)
+        small.forget(t + kept)
+        t += kept + 1
+
+    if end is not None:  # cut after the place where the last text is over
+        going = (out[:, ids.shape[1] : t] != end).cumprod(dim=1).any(dim=0)
+        t = min(t, ids.shape[1] + int(going.sum()) + 1)
+    return out[:, :t], calls
+
+
+def _fill(column: Tensor, over: Tensor, end: int | None) -> Tensor:
+    """Write ``end`` where a text is over already, in place; returns which texts are over after it. Both (batch)"""
+    if end is None:
+        return over
+    column.masked_fill_(over, end)
+    return over | (column == end)
