@@ -18,6 +18,7 @@ from IPython.display import HTML, display
 from torch import Tensor, nn
 
 from course_lib import viz
+from course_lib.attention import attention, causal_mask
 
 INVITATION = "Run this cell for the interactive view (BertViz)."  # all that is seen where scripts do not run: GitHub
 
@@ -104,7 +105,8 @@ def neuron_view(
             "neuron_view: queries and keys should both be (layers, heads, tokens, size); "
             f"they are {tuple(queries.shape)} and {tuple(keys.shape)}."
         )
-    weights = attention_weights(queries, keys, causal)
+    mask = causal_mask(queries.shape[-2], keys.shape[-2]) if causal else None
+    _, weights = attention(queries, keys, keys, mask)
     weights, tokens, _, _ = _checked(weights, tokens, None)
     _within("layer", layer, weights.shape[0])
     _within("head", head, weights.shape[1])
@@ -138,14 +140,6 @@ class _Recorded:
 
     def __call__(self, token_ids: Tensor) -> tuple[list[dict[str, Tensor]]]:
         return (self.layers,)
-
-
-def attention_weights(queries: Tensor, keys: Tensor, causal: bool = False) -> Tensor:
-    """softmax(Q Kᵀ / √size) over the keys; (…, tokens, size) → (…, tokens, tokens)."""
-    scores = queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
-    if causal:
-        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
-    return scores.softmax(-1)
 
 
 @torch.no_grad()

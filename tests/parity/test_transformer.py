@@ -121,6 +121,17 @@ def configurations(seed: int) -> dict:
     return {"kv": kv, "heads": kv * groups, "d": kv * groups * part * 4, "length": length + 4}
 
 
+def same_language_model(load, theirs: nn.Module, length: int) -> None:
+    """The weights of theirs, loaded into our GPT, give the same logits and the same gradient."""
+    state = {name: tensor for name, tensor in theirs.state_dict().items() if name != "lm_head.weight"}
+    ours = load(theirs.config.to_dict(), state, longest=32)
+    ids = torch.randint(50, (3, length))
+    close(ours(ids), theirs(ids).logits, "logits")
+    nn.functional.cross_entropy(ours(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
+    theirs(ids, labels=ids).loss.backward()
+    close(ours.embed.weight.grad, theirs.get_input_embeddings().weight.grad, "gradient of the embedding")
+
+
 @CASES
 def test_gpt_equals_gpt2(seed):
     from transformers import GPT2Config, GPT2LMHeadModel
@@ -131,13 +142,7 @@ def test_gpt_equals_gpt2(seed):
     theirs = GPT2LMHeadModel(config).eval()
     for parameter in theirs.parameters():
         parameter.data.add_(0.05 * torch.randn_like(parameter))
-    state = {name: tensor for name, tensor in theirs.state_dict().items() if name != "lm_head.weight"}
-    ours = pretrained.gpt2(config.to_dict(), state, longest=32)
-    ids = torch.randint(50, (3, c["length"]))
-    close(ours(ids), theirs(ids).logits, "logits")
-    nn.functional.cross_entropy(ours(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
-    theirs(ids, labels=ids).loss.backward()
-    close(ours.embed.weight.grad, theirs.transformer.wte.weight.grad, "gradient of the embedding")
+    same_language_model(pretrained.gpt2, theirs, c["length"])
 
 
 @CASES
@@ -151,13 +156,7 @@ def test_gpt_equals_llama(seed):
         num_key_value_heads=c["kv"], vocab_size=50, max_position_embeddings=64, tie_word_embeddings=True,
     )  # fmt: skip
     theirs = LlamaForCausalLM(config).eval()
-    state = {name: tensor for name, tensor in theirs.state_dict().items() if name != "lm_head.weight"}
-    ours = pretrained.llama(config.to_dict(), state, longest=64)
-    ids = torch.randint(50, (3, c["length"]))
-    close(ours(ids), theirs(ids).logits, "logits")
-    nn.functional.cross_entropy(ours(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
-    theirs(ids, labels=ids).loss.backward()
-    close(ours.embed.weight.grad, theirs.model.embed_tokens.weight.grad, "gradient of the embedding")
+    same_language_model(pretrained.llama, theirs, c["length"])
 
 
 def test_gpt_with_the_real_weights_of_smollm2():

@@ -16,6 +16,7 @@ import torch
 from matplotlib.colors import to_rgb
 from PIL import Image
 
+from course_lib import attention as attending
 from course_lib import bertviz_offline, viz
 
 
@@ -327,9 +328,13 @@ def queries_keys():
     return torch.randn(2, 2, 3, 5, 4, generator=torch.Generator().manual_seed(0))  # 2 layers, 3 heads, 5 tokens
 
 
+def weights_of(queries, keys, mask=None):
+    return attending.attention(queries, keys, keys, mask)[1]
+
+
 @pytest.fixture
 def attention(queries_keys):
-    return [layer[None] for layer in bertviz_offline.attention_weights(*queries_keys)]
+    return [layer[None] for layer in weights_of(*queries_keys)]
 
 
 TOKENS = ["[CLS]", "the", "</script>", "3.14159265", "[SEP]"]
@@ -354,7 +359,7 @@ def test_cross_attention_has_two_lists_of_tokens(shown, attention):
 
 
 def test_a_causal_neuron_view_gives_the_future_no_weight(queries_keys):
-    weights = bertviz_offline.attention_weights(*queries_keys, causal=True)
+    weights = weights_of(*queries_keys, attending.causal_mask(*[queries_keys[0].shape[-2]] * 2))
     assert weights.triu(1).abs().max() == 0
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5))
 
@@ -398,7 +403,7 @@ def test_queries_and_keys_give_a_real_models_weights():
     model = transformers.BertModel(config).eval()
     ids = torch.randint(50, (1, 7))
     attention = torch.cat(model(ids, output_attentions=True).attentions)
-    weights = bertviz_offline.attention_weights(*viz.queries_and_keys(model, input_ids=ids))
+    weights = weights_of(*viz.queries_and_keys(model, input_ids=ids))
     torch.testing.assert_close(weights, attention, rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match="one sentence at a time"):
         viz.queries_and_keys(model, input_ids=ids.repeat(2, 1))
