@@ -14,7 +14,8 @@ test: ready chromium  ## set everything up and run all tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -p no:nbval -n 2 --dist loadscope
 	$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 600 -q notebooks
 
-bench: ready  ## claims of all lessons on five seeds, with one thread and with two
+bench: ready  ## our code beside its peers; then the claims of all lessons on five seeds, with one thread and with two
+	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/claims.py
 
 notebooks: ready  ## run every lesson and store its outputs
