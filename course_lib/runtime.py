@@ -10,7 +10,6 @@ A *profile* sets how large the experiments are:
 """
 
 import contextlib
-import importlib.util
 import os
 import random
 import warnings
@@ -20,11 +19,6 @@ import torch
 from torch import Tensor, nn
 
 PROFILES = ("cpu", "gpu", "smoke")
-
-
-def in_colab() -> bool:
-    """True inside a Google Colab runtime."""
-    return bool(importlib.util.find_spec("google")) and importlib.util.find_spec("google.colab") is not None
 
 
 def profile() -> str:

@@ -1,6 +1,5 @@
 """Device, seed, threads, profile, folders: runtime.py."""
 
-import importlib.util
 import random
 import warnings
 
@@ -141,17 +140,6 @@ def test_measuring_does_not_disturb_the_caller():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 def test_cuda_agrees():
     assert runtime.agrees_with_cpu("cuda")
-
-
-# --- folders and Colab ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("modules", "expected"), [((), False), (("google",), False), (("google", "google.colab"), True)]
-)
-def test_colab_is_recognised(monkeypatch, modules, expected):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name in modules else None)
-    assert runtime.in_colab() is expected
 
 
 # --- seed and threads -----------------------------------------------------------------------------------------------
