@@ -9,7 +9,6 @@ run that was killed and is started again with the same call and ``checkpoint`` e
 import contextlib
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,12 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from course_lib import runtime
+from course_lib.bars import progress_bar
 from course_lib.checkpoints import Checkpoint, checksum, randomness_kept
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # tqdm warns on import when ipywidgets is missing; its text bar is fine
-    from tqdm.auto import tqdm
-    from tqdm.notebook import tqdm_notebook
 
 IGNORED = -100  # a target with this value does not count in the loss
 
@@ -329,29 +324,3 @@ def _tensors(batch) -> Iterator[Tensor]:
     elif isinstance(batch, dict | tuple | list):
         for part in batch.values() if isinstance(batch, dict) else batch:
             yield from _tensors(part)
-
-
-@contextlib.contextmanager
-def progress_bar(total: int, done: int = 0, show: bool = True) -> Iterator[tqdm]:
-    """A tqdm bar that is gone when the work is done: no text in logs, nothing in the stored output of a notebook."""
-    widget = show and issubclass(tqdm, tqdm_notebook)
-    bar = tqdm(
-        total=total,
-        initial=done,
-        leave=False,
-        disable=None if show else True,  # None: only where the output is a terminal or a notebook
-        bar_format="{percentage:3.0f}% {bar} {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]",
-        **({"display": False} if widget else {}),
-    )
-    if widget:
-        from IPython.display import display
-
-        # tqdm's own display would also store the text "0%|…", and this is what GitHub shows for good
-        view = {"version_major": 2, "version_minor": 0, "model_id": bar.container.model_id}
-        shown = display({"application/vnd.jupyter.widget-view+json": view}, raw=True, display_id=True)
-    try:
-        yield bar
-    finally:
-        bar.close()
-        if widget and shown:
-            shown.update({}, raw=True)

@@ -43,3 +43,12 @@ def test_a_student_is_helped(lesson):
     assert "Right. The lesson goes on with yours." in notebook.run(check)
     assert (notebook.lab.folder / "progress.json").exists()
     assert [error for error in notebook.errors() if "colab-badge" not in error] == []  # the badge's picture is remote
+
+
+def test_short_trainings_leave_no_errors_in_the_page(notebook):
+    """A bar that is gone as soon as it is there: with widgets, JupyterLab fails now and then."""
+    cell = "from course_lib.bars import progress_bar\nfor _ in range(20):\n    with progress_bar(1) as b:\n        b.update()"
+    notebook.open(notebook.write(*[cell] * 20)).run_all()
+    for index in (19, 0, 10):
+        notebook.show(index)
+    assert notebook.errors() == []

@@ -12,6 +12,8 @@ import warnings
 from functools import partial
 from pathlib import Path
 
+import nbclient
+import nbformat
 import numpy as np
 import pytest
 import safetensors.torch
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from course_lib import checkpoints, runtime, training
+from course_lib.bars import progress_bar
 from course_lib.training import (
     TrainingDiverged,
     autocast_dtype,
@@ -790,7 +793,7 @@ def test_no_text_where_there_is_no_terminal(capfd):
 
 def test_a_bar_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with training.progress_bar(10) as bar:
+    with progress_bar(10) as bar:
         bar.set_postfix_str("loss 1.234, 5 tokens/s", refresh=False)
         bar.update(10)
         bar.refresh()
@@ -798,41 +801,28 @@ def test_a_bar_on_a_terminal(capsys, monkeypatch):
     assert "loss 1.234, 5 tokens/s" in shown
 
 
-CELLS = [
-    """
-from course_lib import training
+CELL = """
+from course_lib.bars import progress_bar
 
-def work():
-    print("before")
-    with training.progress_bar(5) as bar:
-        for _ in range(5):
-            bar.set_postfix_str("loss 1.234")
-            bar.update()
-    print("after")
-
-work()
-""",
-    """
-import importlib, sys
-
-for name in [name for name in sys.modules if name.startswith(("tqdm", "ipywidgets"))]:
-    del sys.modules[name]
-sys.modules["ipywidgets"] = None  # as if it were not installed
-importlib.reload(training)
-work()
-""",
-]
+print("before")
+with progress_bar(5) as bar:
+    for _ in range(5):
+        bar.set_postfix_str("loss 1.234")
+        bar.update()
+print("after")
+"""
 
 
-def test_nothing_is_left_in_a_notebook():
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    resources = {"metadata": {"path": str(ROOT)}}
-    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", resources=resources).execute()
-    for cell, displays in zip(notebook.cells, ([{}], []), strict=True):
-        streams = [output for output in cell.outputs if output.output_type == "stream"]
-        others = [output for output in cell.outputs if output.output_type != "stream"]
-        assert {output.name for output in streams} == {"stdout"}
-        assert "".join(output.text for output in streams) == "before\nafter\n"
-        assert [output.data for output in others] == displays
+def test_in_a_notebook_the_bar_is_seen_and_nothing_is_left():
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    seen = []
+
+    class Client(nbclient.NotebookClient):
+        def process_message(self, message, cell, index):
+            seen.append(str(message["content"].get("data", {}).get("text/html")))
+            return super().process_message(message, cell, index)
+
+    Client(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
+    before, display, after = notebook.cells[0].outputs
+    assert (before.text, display.data, after.text) == ("before\n", {}, "after\n")
+    assert any('<progress value="5" max="5"></progress>' in html and "loss 1.234" in html for html in seen)
