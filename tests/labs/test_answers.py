@@ -1,20 +1,21 @@
 """Every check is proved by answers: wrong ones get the sentence that helps, right ones pass however written."""
 
 import dataclasses
+import math
 import re
 
 import nbformat
 import pytest
 import torch
-from answers_rnn_limits import Answer, right_answers, wrong_answers
+from bank import LESSONS, Answer, answers_of, exercises
 
 from course_lib import notebooks
 from course_lib.checks import grade
-from course_lib.exercises import rnn_limits
 
-EXERCISES = {exercise.id: exercise for exercise in rnn_limits.EXERCISES}
-WRONG = [answer for answers in wrong_answers().values() for answer in answers]
-RIGHT = [answer for answers in right_answers().values() for answer in answers]
+EXERCISES = {id: exercise for lesson in LESSONS for id, exercise in exercises(lesson).items()}
+BANKS = {lesson: answers_of(lesson).BANK for lesson in LESSONS}
+WRONG = [answer for bank in BANKS.values() for answers in bank.wrong_answers.values() for answer in answers]
+RIGHT = [answer for bank in BANKS.values() for answers in bank.right_answers.values() for answer in answers]
 INTERNALS = re.compile(r"course_lib|Traceback|site-packages|lambda|<locals>|<function|0x[0-9a-f]{4}|\bzip\(|\bcases\b")
 
 
@@ -24,7 +25,7 @@ def name(answer: Answer) -> str:
 
 def from_source(answer: Answer):
     """The function, made from its text alone, as a notebook's cell makes it."""
-    names = {"torch": torch, "nn": torch.nn}
+    names = {"math": math, "torch": torch, "nn": torch.nn, "F": torch.nn.functional}
     exec(answer.source, names)
     return names[answer.function.__name__]
 
@@ -52,16 +53,19 @@ def test_right_answer_passes(answer):
 
 @pytest.mark.parametrize("answer", WRONG + RIGHT, ids=name)
 def test_source_stands_on_its_own(answer):
-    assert answer.source.startswith(f"def {EXERCISES[answer.exercise].reference.__name__}(")
+    name = EXERCISES[answer.exercise].reference.__name__
+    assert answer.source.startswith((f"def {name}(", f"class {name}("))
     assert grade(of(answer), from_source(answer)).state == ("wrong" if answer.says else "passed")
 
 
-def test_every_exercise_has_its_bank():
-    assert set(wrong_answers()) == set(right_answers()) == set(EXERCISES)
-    for id in EXERCISES:
-        assert len(wrong_answers()[id]) >= 8
-        assert len(right_answers()[id]) >= 3
-        names = [a.name for a in wrong_answers()[id]]
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_every_exercise_has_its_bank(lesson):
+    wrong, right = BANKS[lesson].wrong_answers, BANKS[lesson].right_answers
+    assert set(wrong) == set(right) == set(exercises(lesson))
+    for id in exercises(lesson):
+        assert len(wrong[id]) >= 8
+        assert len(right[id]) >= 3
+        names = [a.name for a in wrong[id]]
         assert len(set(names)) == len(names)
 
 
@@ -84,12 +88,12 @@ def test_answer_must_stay_on_the_device(monkeypatch):
         assert "is a tensor made on a fixed device?" in grade(EXERCISES["1.1"], answer).reason
 
 
-@pytest.mark.parametrize("id", EXERCISES)
-def test_stub_of_the_notebook_is_untouched(id):
-    notebook = nbformat.read(notebooks.lesson("01_rnn_limits"), as_version=4)
+@pytest.mark.parametrize(("lesson", "id"), [(lesson, id) for lesson in LESSONS for id in exercises(lesson)])
+def test_stub_of_the_notebook_is_untouched(lesson, id):
+    notebook = nbformat.read(notebooks.lesson(lesson), as_version=4)
     grade_id = f"answer-{id.replace('.', '-')}"
     [cell] = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id]
-    names = {"torch": torch}
+    names = {"math": math, "torch": torch, "nn": torch.nn, "F": torch.nn.functional}
     exec(cell.source, names)
     assert grade(EXERCISES[id], names[EXERCISES[id].reference.__name__]).state == "untouched"
     assert grade(EXERCISES[id], None).state == grade(EXERCISES[id], ...).state == "untouched"

@@ -11,52 +11,13 @@ import textwrap
 from collections.abc import Callable, Iterator
 
 import pytest
+from bank import LESSONS, answers_of, exercises
 
 from course_lib.checks import grade
-from course_lib.exercises import rnn_limits
-
-EXERCISES = {exercise.id: exercise for exercise in rnn_limits.EXERCISES}
 
 OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.MatMult: ast.Mult}
 COMPARISONS = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.Is: ast.IsNot, ast.IsNot: ast.Is}
 FUNCTIONS = {"tanh": "sigmoid", "sigmoid": "tanh", "sum": "mean", "norm": "sum", "chunk": "split", "stack": "hstack"}
-
-SAME_AXIS = "x is (batch, d): dimension 1 is the last"
-SAME_STACK = "hstack of single numbers is stack"
-NOT_ASKED = "the exercise gives an iterable of parameters, not a single one"
-NO_GRADIENT = "no gradient at all, or max_norm = 0: the exercise does not ask for it"
-
-# What a mutant changes, as its new line → why it is no mistake.
-EQUIVALENT = {
-    "1.1": {},
-    "1.2": {"i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=1)": SAME_AXIS},
-    "1.3": {
-        "x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=1)": SAME_AXIS,
-        "h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=1)": SAME_AXIS,
-    },
-    "1.4": {
-        "return torch.hstack([gradient.norm() for gradient in gradients])": SAME_STACK,
-        "states = [state.requires_grad_()]": "the exercise itself proposes it",
-    },
-    "1.5": {
-        "norm = torch.hstack([g.norm() for g in gradients]).norm().item()": SAME_STACK,
-        "norm = torch.stack([g.norm() for g in gradients]).norm()": "a tensor of one number serves as the float",
-        "for g in list(gradients)[::-1]:": "the order in which gradients are scaled does not matter",
-        "if max_norm < norm:": "the exercise does not ask about gradients that are not finite",
-        "pass": NOT_ASKED,
-        "parameters = parameters": NOT_ASKED,
-        "parameters = [parameters] if isinstance(max_norm, Tensor) else parameters": NOT_ASKED,
-        **{
-            f"parameters = [{name}] if isinstance(parameters, Tensor) else parameters": NOT_ASKED
-            for name in ("max_norm", "gradients", "norm", "g", "p")
-        },
-        "if not parameters:": NO_GRADIENT,
-        "if not max_norm:": NO_GRADIENT,
-        "return 1.0": NO_GRADIENT,
-        "return -1.0": NO_GRADIENT,
-        "without if not gradients: / return 0.0": NO_GRADIENT,
-    },
-}
 
 
 def replacements(node: ast.AST, names: list[str]) -> Iterator[ast.AST | None]:
@@ -156,10 +117,10 @@ def mutants(function: Callable) -> dict[str, Callable]:
     return made
 
 
-@pytest.mark.parametrize("id", EXERCISES)
-def test_mutants_are_caught(id):
-    exercise = dataclasses.replace(EXERCISES[id], seconds=1)
+@pytest.mark.parametrize(("lesson", "id"), [(lesson, id) for lesson in LESSONS for id in exercises(lesson)])
+def test_mutants_are_caught(lesson, id):
+    exercise = dataclasses.replace(exercises(lesson)[id], seconds=1)
     made = mutants(exercise.reference)
     assert len(made) >= 30
     survivors = [change for change, mutant in made.items() if grade(exercise, mutant).state != "wrong"]
-    assert sorted(survivors) == sorted(EQUIVALENT[id])
+    assert sorted(survivors) == sorted(answers_of(lesson).EQUIVALENT[id])

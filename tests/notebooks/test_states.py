@@ -4,7 +4,6 @@ nbval (`make test`) runs the untouched lesson under the ``cpu`` profile and comp
 the stub cells and the lesson is run under ``smoke``, the smallest sizes that still run every line.
 """
 
-import importlib
 import inspect
 import sys
 from pathlib import Path
@@ -17,13 +16,17 @@ from course_lib import notebooks
 from course_lib.lab import Lab
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "labs"))
+from bank import answers_of
+
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 
 IMPORTS = """
 import math
 from collections.abc import Callable, Iterable
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 """
@@ -60,10 +63,6 @@ def run(tmp_path, monkeypatch):
     return run
 
 
-def bank(path: Path):
-    return importlib.import_module(f"answers_{path.stem.split('_', 1)[1]}")
-
-
 def feedback(notebook, mark: str) -> list[str]:
     outputs = [o for cell in notebook.cells if ".check(" in cell.source for o in cell.outputs]
     return [o.data["text/plain"] for o in outputs if o.get("data", {}).get("text/plain", "").startswith(mark)]
@@ -94,7 +93,7 @@ def test_solved_with_the_librarys_own_source_also_when_graded(path, run):
 
 @LESSONS
 def test_wrong(path, run):
-    wrong = {id: answers[0] for id, answers in bank(path).wrong_answers().items()}
+    wrong = {id: answers[0] for id, answers in answers_of(path.stem).BANK.wrong_answers.items()}
     notebook = run(path, {id: answer.source for id, answer in wrong.items()})
     said = feedback(notebook, "✗")
     assert set(wrong) == set(Lab(path.stem).exercises)

@@ -80,7 +80,7 @@ def test_every_exercise_has_its_three_cells(path, monkeypatch, tmp_path):
         assert re.search(rf"### Exercise {re.escape(id)} · .+ · (easy|medium|hard), \d+ minutes", prose.source)
         assert "*Worked example*" in prose.source
         assert "raise NotImplementedError" in stub.source
-        name = re.search(r"def (\w+)\(", stub.source)[1]
+        name = re.search(r"^(?:def|class) (\w+)\(", stub.source, flags=re.M)[1]
         assert check.source == f'{name} = lab.check("{id}", {name})'
         answer, grade = stub.metadata.nbgrader, check.metadata.nbgrader
         assert answer.solution

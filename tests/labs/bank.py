@@ -1,0 +1,65 @@
+"""Banks of answers, as students write them: ``answers_<lesson>.py`` holds one for each lesson.
+
+An answer is a function (or class) named as in the notebook's stub. It uses only what the notebook has imported, so its
+source can also stand in the stub's cell.
+"""
+
+import ast
+import importlib
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from course_lib import notebooks
+from course_lib.checks import Exercise
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One student's answer. ``says`` is the part of the message that it must get; '' for a right one."""
+
+    exercise: str
+    name: str
+    function: Callable
+    source: str
+    says: str = ""
+
+
+@dataclass
+class Bank:
+    """The answers of a lesson, by exercise."""
+
+    wrong_answers: dict[str, list[Answer]] = field(default_factory=dict)
+    right_answers: dict[str, list[Answer]] = field(default_factory=dict)
+
+    def wrong(self, exercise: str, name: str, *, says: str) -> Callable:
+        """Register a wrong answer and what must be said about it."""
+        return lambda function: _register(self.wrong_answers, exercise, name, function, says)
+
+    def right(self, exercise: str, name: str) -> Callable:
+        """Register a right answer."""
+        return lambda function: _register(self.right_answers, exercise, name, function, "")
+
+
+def _register(bank: dict, exercise: str, name: str, function: Callable, says: str) -> Callable:
+    text = textwrap.dedent(inspect.getsource(function))
+    first = ast.parse(text).body[0].lineno  # of `def`, below the decorators
+    source = "".join(text.splitlines(keepends=True)[first - 1 :])
+    bank.setdefault(exercise, []).append(Answer(exercise, name, function, source, says))
+    return function
+
+
+def answers_of(lesson: str) -> ModuleType:
+    """``answers_rnn_limits`` for ``01_rnn_limits``: its ``BANK``, and in ``EQUIVALENT`` mutants that are right."""
+    return importlib.import_module(f"answers_{lesson.split('_', 1)[1]}")
+
+
+def exercises(lesson: str) -> dict[str, Exercise]:
+    """The exercises of a lesson, by number."""
+    module = importlib.import_module(f"course_lib.exercises.{lesson.split('_', 1)[1]}")
+    return {exercise.id: exercise for exercise in module.EXERCISES}
+
+
+LESSONS = [path.stem for path in notebooks.lessons()]
