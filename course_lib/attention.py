@@ -7,16 +7,30 @@ Masks are Boolean and say what *may* be seen: True is open, False is hidden.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course_lib import positions
 from course_lib.positions import Rotary
 
 
+def additive_score(q: Tensor, keys: Tensor, W: Tensor, v: Tensor) -> Tensor:
+    r"""$v \cdot \tanh(W [q; k])$ for each query and each key (Bahdanau et al. 2015).
+
+    q (batch, queries, d), keys (batch, keys, d), W (a, 2d), v (a) → (batch, queries, keys)
+    """
+    W_q, W_k = W.chunk(2, dim=1)  # W [q; k] = W_q q + W_k k: each is computed once, not once for each pair
+    total = (q @ W_q.T)[:, :, None] + (keys @ W_k.T)[:, None]  # (batch, queries, keys, a)
+    return torch.tanh(total) @ v
+
+
 class Alignment(nn.Module):
-    r"""How well a query fits each key: the six scores of the lectures. q (batch, d), keys (batch, n, d) → (batch, n).
+    r"""How well each query fits each key: the six scores of the lectures.
+
+    q (batch, queries, d), keys (batch, keys, d) → (batch, queries, keys)
 
     | kind | score | |
     |---|---|---|
@@ -30,12 +44,12 @@ class Alignment(nn.Module):
 
     KINDS = ("cosine", "additive", "location", "general", "dot", "scaled dot")
 
-    def __init__(self, kind: str, d: int, longest: int):
-        """``longest``: the most keys there may be; only *location* needs it."""
+    def __init__(self, kind: str, d: int, longest: int, additive: Callable = additive_score):
+        """``longest``: the most keys there may be; only *location* needs it. ``additive``: the function to use."""
         super().__init__()
         if kind not in self.KINDS:
             raise ValueError(f"There is no score {kind!r}; expected one of {', '.join(self.KINDS)}.")
-        self.kind, self.longest = kind, longest
+        self.kind, self.longest, self.additive = kind, longest, additive
         sizes = {"additive": (2 * d, d), "location": (d, longest), "general": (d, d)}
         if kind in sizes:
             self.W = nn.Linear(*sizes[kind], bias=False)
@@ -47,17 +61,16 @@ class Alignment(nn.Module):
             raise ValueError(f"Expected at most {self.longest} keys; got {keys.shape[1]}.")
         match self.kind:
             case "cosine":
-                return F.cosine_similarity(q[:, None], keys, dim=-1)
+                return F.normalize(q, dim=-1) @ F.normalize(keys, dim=-1).transpose(1, 2)
             case "additive":
-                pairs = torch.cat([q[:, None].expand_as(keys), keys], dim=-1)  # (batch, n, 2d)
-                return self.v(torch.tanh(self.W(pairs)))[..., 0]
+                return self.additive(q, keys, self.W.weight, self.v.weight[0])
             case "location":
-                return self.W(q)[:, : keys.shape[1]]
+                return self.W(q)[..., : keys.shape[1]]
             case "general":
-                return torch.einsum("bd,bnd->bn", q, self.W(keys))
+                return q @ self.W(keys).transpose(1, 2)
             case _:
                 scale = math.sqrt(q.shape[-1]) if self.kind == "scaled dot" else 1.0
-                return torch.einsum("bd,bnd->bn", q, keys) / scale
+                return q @ keys.transpose(1, 2) / scale
 
 
 def causal_mask(queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
@@ -78,6 +91,16 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     return scores.masked_fill(~mask, lowest).softmax(dim=-1) * mask
 
 
+def context_vector(scores: Tensor, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The mean of the states, weighted by the softmax of their scores; and the weights.
+
+    scores (batch, queries, keys), states (batch, keys, d), mask (batch, 1 or queries, keys)
+    → (batch, queries, d), (batch, queries, keys)
+    """
+    weights = masked_softmax(scores, mask)
+    return weights @ states, weights
+
+
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Scaled dot-product attention, written out: the output and the weights, which show who looks at whom.
 
@@ -86,6 +109,45 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tu
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     weights = masked_softmax(scores, mask)
     return weights @ v, weights
+
+
+class SelfAttention(nn.Module):
+    r"""One head: each token makes a query, a key and a value, $q = W^Q x$ and so on, and looks at all tokens.
+
+    x (…, length, d) → (…, length, d_head). With ``causal``, no token looks ahead.
+    """
+
+    def __init__(self, d: int, d_head: int, causal: bool = False):
+        super().__init__()
+        self.Q = nn.Linear(d, d_head, bias=False)
+        self.K = nn.Linear(d, d_head, bias=False)
+        self.V = nn.Linear(d, d_head, bias=False)
+        self.causal = causal
+
+    def forward(self, x: Tensor) -> Tensor:
+        length = x.shape[-2]
+        mask = causal_mask(length, length, x.device) if self.causal else None
+        output, _ = attention(self.Q(x), self.K(x), self.V(x), mask)
+        return output
+
+
+def attention_flops(length: int, d: int, d_head: int) -> tuple[int, int]:
+    """Multiplications and additions of the matrix products in a `SelfAttention`: of the projections, of the pairs."""
+    projections = 3 * 2 * length * d * d_head  # queries, keys, values
+    pairs = 2 * 2 * length**2 * d_head  # scores; weights times values
+    return projections, pairs
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """Each head gets its part of the width: (batch, length, d) → (batch, heads, length, d / heads)."""
+    batch, length, d = x.shape
+    return x.reshape(batch, length, heads, d // heads).transpose(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """The heads side by side again: (batch, heads, length, d_head) → (batch, length, heads · d_head)."""
+    batch, heads, length, d_head = x.shape
+    return x.transpose(1, 2).reshape(batch, length, heads * d_head)
 
 
 class Cache:
@@ -119,11 +181,18 @@ class MultiHeadAttention(nn.Module):
     r"""Several attentions side by side, each on a part of the width: $[\text{head}_1; \dots; \text{head}_H]\, W^O$.
 
     One matrix product makes the queries, keys and values of all heads; a reshape tells the heads apart. With fewer
-    ``kv_heads`` than ``heads``, groups of queries share keys and values (grouped queries, Llama 2).
+    ``kv_heads`` than ``heads``, groups of queries share keys and values (grouped queries, Llama 2). ``rotary`` turns
+    queries and keys by their positions; ``alibi`` lowers the scores of far keys.
     """
 
     def __init__(
-        self, d: int, heads: int, kv_heads: int | None = None, bias: bool = True, rotary: Rotary | None = None
+        self,
+        d: int,
+        heads: int,
+        kv_heads: int | None = None,
+        bias: bool = True,
+        rotary: Rotary | None = None,
+        alibi: bool | Callable = False,
     ):
         super().__init__()
         kv_heads = kv_heads or heads
@@ -134,7 +203,7 @@ class MultiHeadAttention(nn.Module):
         self.d, self.heads, self.kv_heads, self.d_head = d, heads, kv_heads, d // heads
         self.qkv = nn.Linear(d, d + 2 * kv_heads * self.d_head, bias=bias)
         self.output = nn.Linear(d, d, bias=bias)
-        self.rotary = rotary
+        self.rotary, self.alibi = rotary, positions.alibi if alibi is True else alibi
 
     def forward(
         self,
@@ -157,17 +226,25 @@ class MultiHeadAttention(nn.Module):
             q, k = self.rotary(q, start), self.rotary(k, start)
         if cache is not None:
             k, v = cache.append(k, v)
-        if causal and (want_weights or mask is not None or q.shape[2] != k.shape[2]):
+        if causal and (want_weights or self.alibi or mask is not None or q.shape[2] != k.shape[2]):
             ahead = causal_mask(q.shape[2], k.shape[2], x.device)
             mask, causal = ahead if mask is None else mask & ahead, False
+        bias = self.alibi(self.heads, q.shape[2], k.shape[2], x.device).to(q) if self.alibi else None
         if want_weights:
             groups = self.heads // self.kv_heads
-            out, weights = attention(q, k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1), mask)
+            k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+            if bias is None:
+                out, weights = attention(q, k, v, mask)
+            else:
+                weights = masked_softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d_head) + bias, mask)
+                out = weights @ v
         else:
             grouped = self.heads != self.kv_heads
+            if bias is not None:  # the fused attention takes one mask, to be added: −∞ hides
+                mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
             out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, enable_gqa=grouped)
             weights = None
-        return self.output(out.transpose(1, 2).flatten(2)), weights  # heads side by side again: (batch, queries, d)
+        return self.output(merge_heads(out)), weights
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (batch, heads, queries, d_head) and keys and values (batch, kv_heads, keys, d_head)."""
@@ -180,8 +257,4 @@ class MultiHeadAttention(nn.Module):
             weights, biases = self.qkv.weight, self.qkv.bias
             q = F.linear(x, weights[: self.d], None if biases is None else biases[: self.d])
             k, v = F.linear(memory, weights[self.d :], None if biases is None else biases[self.d :]).chunk(2, dim=-1)
-        return (
-            q.unflatten(-1, (self.heads, self.d_head)).transpose(1, 2),
-            k.unflatten(-1, (self.kv_heads, self.d_head)).transpose(1, 2),
-            v.unflatten(-1, (self.kv_heads, self.d_head)).transpose(1, 2),
-        )
+        return split_heads(q, self.heads), split_heads(k, self.kv_heads), split_heads(v, self.kv_heads)

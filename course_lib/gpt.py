@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.attention import Cache
-from course_lib.positions import Rotary
+from course_lib.positions import Rotary, sinusoidal
 from course_lib.transformer import Shape, Stack, initialise
 
 
@@ -16,7 +16,7 @@ class GPTShape(Shape):
 
     vocabulary: int = 65
     longest: int = 64  # the most tokens it can see
-    positions: str = "learned"  # learned (GPT-2) or rotary (Llama)
+    positions: str = "learned"  # learned (GPT-2), sinusoidal (2017), rotary (Llama), alibi (BLOOM) or none
     rotary_base: float = 10_000.0
     causal: bool = True
 
@@ -26,14 +26,21 @@ class GPT(nn.Module):
 
     def __init__(self, shape: GPTShape):
         super().__init__()
-        if shape.positions not in ("learned", "rotary"):
-            raise ValueError(f"There are no positions {shape.positions!r}; expected 'learned' or 'rotary'.")
+        known = ("learned", "sinusoidal", "rotary", "alibi", "none")
+        if shape.positions not in known:
+            raise ValueError(f"There are no positions {shape.positions!r}; expected one of {', '.join(known)}.")
         self.shape = shape
         self.embed = nn.Embedding(shape.vocabulary, shape.d)
-        learned = shape.positions == "learned"
-        self.places = nn.Embedding(shape.longest, shape.d) if learned else None
-        self.rotary = None if learned else Rotary(shape.d // shape.heads, shape.longest, shape.rotary_base)
-        self.stack = Stack(shape, self.rotary)
+        self.places = self.rotary = None
+        match shape.positions:
+            case "learned":
+                self.places = nn.Embedding(shape.longest, shape.d)
+            case "sinusoidal":
+                waves = sinusoidal(shape.longest, shape.d)
+                self.places = nn.Embedding.from_pretrained(0.02 * 2**0.5 * waves)  # as large as the embeddings; frozen
+            case "rotary":
+                self.rotary = Rotary(shape.d // shape.heads, shape.longest, shape.rotary_base)
+        self.stack = Stack(shape, self.rotary, alibi=shape.positions == "alibi")
         self.dropout = nn.Dropout(shape.dropout)
         initialise(self, shape.layers)
 

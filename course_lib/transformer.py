@@ -74,10 +74,10 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     """Self-attention, in a decoder also attention to the encoder's output, and feed-forward; one class for all."""
 
-    def __init__(self, shape: Shape, rotary: Rotary | None = None):
+    def __init__(self, shape: Shape, rotary: Rotary | None = None, alibi: bool | Callable = False):
         super().__init__()
         self.shape = shape
-        self.attention = MultiHeadAttention(shape.d, shape.heads, shape.kv_heads, shape.bias, rotary)
+        self.attention = MultiHeadAttention(shape.d, shape.heads, shape.kv_heads, shape.bias, rotary, alibi)
         self.attention_norm = norm(shape)
         if shape.cross:
             self.cross = MultiHeadAttention(shape.d, shape.heads, shape.kv_heads, shape.bias)
@@ -95,32 +95,32 @@ class Block(nn.Module):
         cache: Cache | None = None,
         want_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """x (batch, length, d) → (batch, length, d), and the weights of self-attention if asked for."""
-        weights = None
+        """x (batch, length, d) → (batch, length, d), and the weights if asked for: in a decoder with ``cross`` those of
+        the attention to ``memory``, else those of self-attention."""
+        cross = self.shape.cross
+        h = self._before(self.attention_norm, x)
+        h, weights = self.attention(h, None, mask, self.shape.causal, cache, want_weights and not cross)
+        x = self._after(self.attention_norm, x + self.dropout(h))
+        if cross:
+            h, weights = self.cross(self._before(self.cross_norm, x), memory, memory_mask, want_weights=want_weights)
+            x = self._after(self.cross_norm, x + self.dropout(h))
+        h = self.feed_forward(self._before(self.feed_forward_norm, x))
+        return self._after(self.feed_forward_norm, x + self.dropout(h)), weights
 
-        def attend(h: Tensor) -> Tensor:
-            nonlocal weights
-            out, weights = self.attention(h, None, mask, self.shape.causal, cache, want_weights)
-            return out
+    def _before(self, norm: nn.Module, x: Tensor) -> Tensor:
+        return norm(x) if self.shape.pre_norm else x
 
-        x = self._residual(x, attend, self.attention_norm)
-        if self.shape.cross:
-            x = self._residual(x, lambda h: self.cross(h, memory, memory_mask)[0], self.cross_norm)
-        return self._residual(x, self.feed_forward, self.feed_forward_norm), weights
-
-    def _residual(self, x: Tensor, layer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        if self.shape.pre_norm:
-            return x + self.dropout(layer(norm(x)))
-        return norm(x + self.dropout(layer(x)))
+    def _after(self, norm: nn.Module, x: Tensor) -> Tensor:
+        return x if self.shape.pre_norm else norm(x)
 
 
 class Stack(nn.Module):
     """``layers`` blocks, one after the other: an encoder, or with ``causal`` and ``cross`` a decoder."""
 
-    def __init__(self, shape: Shape, rotary: Rotary | None = None):
+    def __init__(self, shape: Shape, rotary: Rotary | None = None, alibi: bool | Callable = False):
         super().__init__()
         self.shape = shape
-        self.blocks = nn.ModuleList(Block(shape, rotary) for _ in range(shape.layers))
+        self.blocks = nn.ModuleList(Block(shape, rotary, alibi) for _ in range(shape.layers))
         self.norm = norm(shape) if shape.pre_norm else nn.Identity()
 
     def forward(
@@ -154,5 +154,5 @@ def initialise(module: nn.Module, layers: int, std: float = 0.02) -> None:
     for name, parameter in module.named_parameters():
         if name.endswith("bias"):
             parameter.zero_()
-        elif parameter.dim() >= 2:
+        elif parameter.dim() >= 2 and parameter.requires_grad:
             parameter.normal_(std=std / (2 * layers) ** 0.5 if name.endswith("output.weight") else std)

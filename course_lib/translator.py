@@ -7,12 +7,13 @@
 with a start token. ``weights`` (batch, target length, source length) say where the decoder looks; None where it cannot.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.attention import masked_softmax, padding_mask
+from course_lib.attention import Alignment, context_vector, padding_mask
 from course_lib.positions import sinusoidal
 from course_lib.transformer import Shape, Stack
 
@@ -53,15 +54,25 @@ class Translator(nn.Module):
 class RNNTranslator(Translator):
     """A GRU reads the source into its last state; a second GRU starts from there and writes (Sutskever et al. 2014).
 
-    With ``attention`` the decoder also looks back at all states of the encoder (Luong et al. 2015).
+    With ``attention`` the decoder also looks back at all states of the encoder (Luong et al. 2015): by the general
+    score, or by the `Alignment` that is given. ``look`` makes the mean of the states from the scores.
     """
 
-    def __init__(self, source_words: int, target_words: int, d: int, attention: bool, dropout: float = 0.0):
+    def __init__(
+        self,
+        source_words: int,
+        target_words: int,
+        d: int,
+        attention: bool | Alignment,
+        dropout: float = 0.0,
+        look: Callable = context_vector,
+    ):
         super().__init__(source_words, target_words, d)
         self.encoder, self.decoder = nn.GRU(d, d, batch_first=True), nn.GRU(d, d, batch_first=True)
         self.dropout = nn.Dropout(dropout)
-        self.score = nn.Linear(d, d, bias=False) if attention else None  # the "general" score: s · W h
+        self.score = Alignment("general", d, longest=10**6) if attention is True else attention or None
         self.combine = nn.Linear(2 * d, d) if attention else None
+        self.look = look
 
     def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         mask = self._mask(source, lengths)
@@ -73,9 +84,9 @@ class RNNTranslator(Translator):
         h, _ = self.decoder(self.dropout(self.target_embed(target)), memory.last)  # (batch, target length, d)
         if self.score is None:
             return self.output(self.dropout(h)), None
-        scores = h @ self.score(memory.states).transpose(1, 2)  # (batch, target length, source length)
-        weights = masked_softmax(scores, memory.mask[:, None])
-        h = torch.tanh(self.combine(torch.cat([h, weights @ memory.states], dim=-1)))
+        scores = self.score(h, memory.states)  # (batch, target length, source length)
+        context, weights = self.look(scores, memory.states, memory.mask[:, None])
+        h = torch.tanh(self.combine(torch.cat([h, context], dim=-1)))
         return self.output(self.dropout(h)), weights
 
 
@@ -100,6 +111,12 @@ class TransformerTranslator(Translator):
         x = self._placed(self.target_embed(target))
         h, _ = self.decoder(x, memory=memory.states, memory_mask=memory.mask[:, None, None])
         return self.output(h), None
+
+    def cross_weights(self, target: Tensor, memory: Memory) -> list[Tensor]:
+        """Where each word of the target looks in the source, for each layer: (batch, heads, target, source)."""
+        x = self._placed(self.target_embed(target))
+        mask = memory.mask[:, None, None]
+        return self.decoder(x, memory=memory.states, memory_mask=mask, want_weights=True)[1]
 
     def _placed(self, x: Tensor) -> Tensor:
         if x.shape[1] > len(self.places):

@@ -1,5 +1,6 @@
 """Attention equals PyTorch's: written out, fused, in several heads; forward and backward; every kind of mask."""
 
+import itertools
 import math
 import os
 
@@ -175,16 +176,18 @@ def by_formula(score: Alignment, q: torch.Tensor, k: torch.Tensor, place: int) -
 @pytest.mark.parametrize("kind", Alignment.KINDS)
 def test_alignment_by_its_formula(kind):
     torch.manual_seed(RUN)
-    score, q, keys = Alignment(kind, 5, longest=6), torch.randn(2, 5), torch.randn(2, 4, 5)
-    expected = [[by_formula(score, q[b], keys[b, i], i) for i in range(4)] for b in range(2)]
-    close(score(q, keys), torch.stack([torch.stack(row) for row in expected]), "scores")
+    score, q, keys = Alignment(kind, 5, longest=6), torch.randn(2, 3, 5), torch.randn(2, 4, 5)
+    scores = score(q, keys)
+    assert scores.shape == (2, 3, 4)
+    for b, j, i in itertools.product(range(2), range(3), range(4)):
+        close(scores[b, j, i], by_formula(score, q[b, j], keys[b, i], i), f"score of query {j} and key {i}")
 
 
 def test_alignment_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match="There is no score 'cubic'"):
         Alignment("cubic", 4, 4)
     with pytest.raises(ValueError, match="at most 3 keys; got 4"):
-        Alignment("location", 5, longest=3)(torch.randn(1, 5), torch.randn(1, 4, 5))
+        Alignment("location", 5, longest=3)(torch.randn(1, 1, 5), torch.randn(1, 4, 5))
 
 
 def test_sinusoids_by_their_formula_and_shifted_by_a_linear_map():
@@ -211,6 +214,22 @@ def test_alibi_falls_with_the_distance():
     bias = alibi(4, 3, 5)
     assert bias.shape == (4, 3, 5)
     assert torch.allclose(bias[:, 2], -(2.0 ** (-2.0 * torch.arange(1, 5)))[:, None] * torch.arange(4, -1, -1.0))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_alibi_inside_attention_is_that_of_bloom(causal):
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
+    torch.manual_seed(RUN)
+    layer, x = MultiHeadAttention(16, 4, alibi=True), torch.randn(3, 6, 16)
+    mask = padding_mask(torch.tensor([6, 2, 4]), 6)
+    fused, written = (layer(x, mask=mask, causal=causal, want_weights=want) for want in (False, True))
+    close(fused[0], written[0], "output")
+    if causal:
+        q, k, _ = layer._project(x, None)
+        theirs = build_alibi_tensor(torch.ones(3, 6), 4, torch.float32).view(3, 4, 1, 6)  # by the key's place alone
+        scores = (q @ k.transpose(-2, -1) / 2 + theirs).masked_fill(~(mask & causal_mask(6, 6)), -torch.inf)
+        close(written[1], scores.softmax(-1), "weights")
 
 
 @pytest.mark.parametrize(("d", "heads", "kv"), [(10, 3, None), (12, 4, 3)])

@@ -62,6 +62,16 @@ def test_attention_looks_at_true_tokens_only():
     assert (weights[1, :, 2:] == 0).all()
 
 
+def test_the_transformer_shows_where_it_looks():
+    torch.manual_seed(0)
+    model = TransformerTranslator(11, 13, Shape(d=16, layers=2, heads=4)).eval()
+    memory = model.encode(torch.randint(11, (2, 5)), torch.tensor([5, 2]))
+    weights = model.cross_weights(torch.randint(13, (2, 4)), memory)
+    assert [w.shape for w in weights] == [(2, 4, 4, 5)] * 2  # batch, heads, target, source
+    assert torch.allclose(weights[1].sum(-1), torch.ones(2, 4, 4))
+    assert (weights[0][1, ..., 2:] == 0).all()
+
+
 @NAMES
 def test_it_learns_to_copy(name):
     """Five symbols, in the same order: a minute's work for a person, a second's for these."""
