@@ -4,14 +4,16 @@
     python benchmarks/training_step.py --rounds 35
 
 The contestants take turns round by round, since machines are noisy; the table gives medians. Each does a whole step:
-forward, loss, backward, AdamW. Peers: `transformers`' GPT-2 and PyTorch's `nn.TransformerEncoder`, both with the
-optimiser's fused kernel, as ours.
+forward, loss, backward, AdamW, with the optimiser's fused kernel. Peers: `transformers`' GPT-2, PyTorch's
+`nn.TransformerEncoder`, and the model of nanoGPT as the package `nano-gpt` has it (`pip install nano-gpt`), with exact
+GELU as in nanoGPT itself: the package's tanh formula costs more on a CPU.
 """
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor, nn
@@ -50,13 +52,21 @@ def contestants(shape: GPTShape) -> dict[str, Callable[[Tensor], Tensor]]:
     )  # fmt: skip
     theirs = GPT2LMHeadModel(config)
     models = {"ours": GPT(shape), "transformers GPT-2": theirs, "nn.TransformerEncoder": Encoder(shape)}
+    if find_spec("nano_gpt"):
+        from nano_gpt import config, model
 
-    def step_of(name: str, model: nn.Module) -> Callable[[Tensor], None]:
+        sizes = {"n_embd": shape.d, "n_layer": shape.layers, "n_head": shape.heads, "vocab_size": shape.vocabulary}
+        models["nanoGPT"] = model.GPT(config.GPTConfig(block_size=shape.longest, **sizes), None)
+        for block in models["nanoGPT"].transformer.h:
+            block.mlp.gelu = nn.GELU()
+
+    def step_of(model: nn.Module) -> Callable[[Tensor], None]:
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
         def step(ids: Tensor) -> None:
             logits = model(ids[:, :-1])
-            logits = logits.logits if name.startswith("transformers") else logits
+            logits = getattr(logits, "logits", logits)  # transformers
+            logits = logits[0] if isinstance(logits, tuple) else logits  # nanoGPT
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
             optimizer.zero_grad()
             loss.backward()
@@ -64,7 +74,7 @@ def contestants(shape: GPTShape) -> dict[str, Callable[[Tensor], Tensor]]:
 
         return step
 
-    return {name: step_of(name, model) for name, model in models.items()}
+    return {name: step_of(model) for name, model in models.items()}
 
 
 def main() -> None:
@@ -73,7 +83,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
-    print(f"torch {torch.__version__}, {chosen.threads} threads, median of {chosen.rounds} rounds\n")
+    print(
+        f"### One training step\n\ntorch {torch.__version__}, {chosen.threads} threads, median of {chosen.rounds} rounds."
+    )
+    print("" if find_spec("nano_gpt") else "nanoGPT is not here: pip install nano-gpt\n")
     print("| size | contestant | ms a step | ratio to ours |\n|---|---|---|---|")
     for name, (shape, batch) in SIZES.items():
         torch.manual_seed(0)
