@@ -83,9 +83,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
-    print(
-        f"### One training step\n\ntorch {torch.__version__}, {chosen.threads} threads, median of {chosen.rounds} rounds."
-    )
+    print("### One training step\n")
+    print(f"torch {torch.__version__}, {chosen.threads} threads, median of {chosen.rounds} rounds.")
     print("" if find_spec("nano_gpt") else "nanoGPT is not here: pip install nano-gpt\n")
     print("| size | contestant | ms a step | ratio to ours |\n|---|---|---|---|")
     for name, (shape, batch) in SIZES.items():
