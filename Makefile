@@ -11,8 +11,8 @@ lab: ready  ## set everything up and open the course in JupyterLab
 test: ready chromium  ## set everything up and run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	OMP_NUM_THREADS=1 $(BIN)/pytest -p no:nbval -n 2 --dist loadscope
-	$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 600 -q notebooks
+	OMP_NUM_THREADS=1 $(BIN)/pytest -p no:nbval -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadfile -q notebooks
 
 bench: ready  ## our code beside its peers; then the claims of all lessons on five seeds, with one thread and with two
 	$(BIN)/python benchmarks/training_step.py
