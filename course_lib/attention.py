@@ -91,12 +91,13 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     return scores.masked_fill(~mask, lowest).softmax(dim=-1) * mask
 
 
-def context_vector(scores: Tensor, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The mean of the states, weighted by the softmax of their scores; and the weights.
+def context_vector(q: Tensor, states: Tensor, mask: Tensor | None, score: Callable) -> tuple[Tensor, Tensor]:
+    r"""$c = \sum_j \alpha_j h_j$ with $\alpha = \text{softmax}(\text{score}(q, h))$: what each query reads, and where.
 
-    scores (batch, queries, keys), states (batch, keys, d), mask (batch, 1 or queries, keys)
-    → (batch, queries, d), (batch, queries, keys)
+    q (batch, queries, d), states (batch, keys, d), mask (batch, 1, keys); score(q, states): (batch, queries, keys)
+    → contexts (batch, queries, d), weights (batch, queries, keys)
     """
+    scores = score(q, states)
     weights = masked_softmax(scores, mask)
     return weights @ states, weights
 
@@ -196,7 +197,7 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         kv_heads = kv_heads or heads
-        if d % heads or heads % kv_heads:
+        if heads < 1 or kv_heads < 1 or d % heads or heads % kv_heads:
             raise ValueError(
                 f"The width must be a multiple of heads, and heads of kv_heads; got {d}, {heads} and {kv_heads}."
             )
@@ -220,6 +221,8 @@ class MultiHeadAttention(nn.Module):
         only when asked for; otherwise PyTorch's fused attention is used, which gives the same output and never
         holds them in memory.
         """
+        if mask is not None and mask.dtype != torch.bool:
+            raise ValueError(f"Expected a mask of True (seen) and False (hidden); got {mask.dtype}.")
         q, k, v = self._project(x, memory)
         start = cache.length if cache else 0
         if self.rotary is not None:
@@ -250,6 +253,8 @@ class MultiHeadAttention(nn.Module):
         """Queries (batch, heads, queries, d_head) and keys and values (batch, kv_heads, keys, d_head)."""
         if x.dim() != 3 or x.shape[-1] != self.d:
             raise ValueError(f"Expected x of shape (batch, length, {self.d}); got {tuple(x.shape)}.")
+        if memory is not None and (memory.dim() != 3 or memory.shape[::2] != x.shape[::2]):
+            raise ValueError(f"Expected memory of shape ({len(x)}, length, {self.d}); got {tuple(memory.shape)}.")
         width = self.kv_heads * self.d_head
         if memory is None:
             q, k, v = self.qkv(x).split([self.d, width, width], dim=-1)

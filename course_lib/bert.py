@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib.attention import padding_mask
+from course_lib.ids import refuse_unfit_ids, refuse_unfit_numbers
 from course_lib.transformer import ACTIVATIONS, Shape, Stack, norm
 
 IGNORED = -100  # a target that counts for nothing: `cross_entropy` leaves it out
@@ -62,6 +63,11 @@ class Bert(nn.Module):
             raise ValueError("This encoder has no pooler: its shape says pooler=False.")
         return torch.tanh(self.pooler(hidden[:, 0]))
 
+    def sentence_vectors(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """The mean of each text's token vectors, made 1 long: (batch, d). Sentence encoders such as MiniLM use it."""
+        inside = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+        return F.normalize((self(ids, lengths) * inside[..., None]).sum(dim=1), dim=-1)
+
     def attention_weights(
         self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None
     ) -> list[Tensor]:
@@ -89,19 +95,11 @@ class Bert(nn.Module):
         return self.dropout(x), mask
 
     def _refuse_unfit(self, ids: Tensor, mask: Tensor | None, segments: Tensor) -> None:
-        if ids.dim() != 2 or ids.numel() == 0:
-            raise ValueError(f"Expected ids of shape (batch, length), neither 0; got {tuple(ids.shape)}.")
+        refuse_unfit_ids(ids, self.shape.vocabulary, self.shape.longest)
         batch, length = ids.shape
-        if length > self.shape.longest:
-            raise ValueError(f"The model sees at most {self.shape.longest} tokens; got {length}.")
         if segments.shape != ids.shape:
             raise ValueError(f"Expected a segment for each of the ids {(batch, length)}; got {tuple(segments.shape)}.")
-        for what, values, size in (("ids", ids, self.shape.vocabulary), ("segments", segments, self.shape.segments)):
-            if values.dtype not in (torch.int32, torch.int64):
-                raise ValueError(f"Expected {what} to be whole numbers; got {values.dtype}.")
-            # Only where looking is free: a GPU would have to finish all its work before it could answer.
-            if values.device.type == "cpu" and not 0 <= values.min() <= values.max() < size:
-                raise ValueError(f"Expected {what} from 0 to {size - 1}; got {values.min()} to {values.max()}.")
+        refuse_unfit_numbers(segments, self.shape.segments, "segments")
         if mask is not None:
             lengths = mask.shape == (batch,) and mask.dtype != torch.bool
             if mask.is_floating_point() or not (lengths or mask.shape == ids.shape):
@@ -109,6 +107,8 @@ class Bert(nn.Module):
                     f"Expected as mask whole lengths of shape {(batch,)}, or True and False of shape "
                     f"{(batch, length)}; got {mask.dtype} of shape {tuple(mask.shape)}."
                 )
+            if lengths:
+                refuse_unfit_numbers(mask, length + 1, "lengths")
 
 
 class WordHead(nn.Module):

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.attention import Cache
+from course_lib.ids import refuse_unfit_ids
 from course_lib.positions import Rotary, sinusoidal
 from course_lib.transformer import Shape, Stack, initialise
 
@@ -62,9 +63,8 @@ class GPT(nn.Module):
 
     def _embedded(self, ids: Tensor, caches: list[Cache] | None) -> Tensor:
         start = caches[0].length if caches else 0
-        end = start + ids.shape[-1]
-        if ids.dim() != 2 or ids.numel() == 0:
-            raise ValueError(f"Expected ids of shape (batch, length), neither 0; got {tuple(ids.shape)}.")
+        refuse_unfit_ids(ids, self.shape.vocabulary)
+        end = start + ids.shape[1]
         if end > self.shape.longest:
             raise ValueError(f"The model sees at most {self.shape.longest} tokens; got {end}.")
         x = self.embed(ids)

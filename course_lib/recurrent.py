@@ -12,6 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from course_lib.ids import refuse_unfit_ids, refuse_unfit_numbers
+
 
 def elman_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor) -> Tensor:
     r"""$h' = \tanh(W x + U h + b)$.
@@ -145,6 +147,11 @@ class Reader(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """tokens (batch, length); lengths (batch) where some texts are filled up at the end → (batch, classes)"""
+        refuse_unfit_ids(tokens, self.embed.num_embeddings, what="tokens")
+        if lengths is not None and lengths.shape != tokens.shape[:1]:
+            raise ValueError(f"Expected a length for each of {len(tokens)} texts; got {tuple(lengths.shape)}.")
+        if lengths is not None:
+            refuse_unfit_numbers(lengths, tokens.shape[1] + 1, "lengths", lowest=1)
         h, _ = self.network(self.embed(tokens))
         last = h[:, -1] if lengths is None else h[torch.arange(len(h), device=h.device), lengths - 1]
         return self.answer(last)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.attention import Alignment, context_vector, padding_mask
+from course_lib.ids import refuse_unfit_ids, refuse_unfit_numbers
 from course_lib.positions import sinusoidal
 from course_lib.transformer import Shape, Stack
 
@@ -38,24 +39,31 @@ class Translator(nn.Module):
 
     def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
         """Scores of the next token after each token of ``target``: (batch, target length, target words)."""
+        refuse_unfit_ids(target, self.target_embed.num_embeddings, what="target")  # before the source is encoded
         return self.decode(target, self.encode(source, lengths))[0]
 
-    def _mask(self, source: Tensor, lengths: Tensor) -> Tensor:
-        if source.dim() != 2 or lengths.shape != source.shape[:1] or source.numel() == 0:
+    def _mask(self, source: Tensor, lengths: Tensor, longest: int | None = None) -> Tensor:
+        """Where there is a true token, (batch, source length); what does not fit is refused first."""
+        refuse_unfit_ids(source, self.source_embed.num_embeddings, longest, "source")
+        if lengths.shape != source.shape[:1]:
             raise ValueError(
                 "Expected source (batch, length) and lengths (batch); "
                 f"got {tuple(source.shape)} and {tuple(lengths.shape)}."
             )
-        if lengths.min() < 1 or lengths.max() > source.shape[1]:
-            raise ValueError(f"Expected lengths from 1 to {source.shape[1]}; got {lengths.min()} to {lengths.max()}.")
+        refuse_unfit_numbers(lengths, source.shape[1] + 1, "lengths", lowest=1)
         return padding_mask(lengths, source.shape[1])[:, 0, 0]
+
+    def _refuse_unfit_target(self, target: Tensor, memory: Memory, longest: int | None = None) -> None:
+        refuse_unfit_ids(target, self.target_embed.num_embeddings, longest, "target")
+        if len(target) != len(memory.states):
+            raise ValueError(f"Expected a target for each of {len(memory.states)} sources; got {len(target)}.")
 
 
 class RNNTranslator(Translator):
     """A GRU reads the source into its last state; a second GRU starts from there and writes (Sutskever et al. 2014).
 
     With ``attention`` the decoder also looks back at all states of the encoder (Luong et al. 2015): by the general
-    score, or by the `Alignment` that is given. ``look`` makes the mean of the states from the scores.
+    score, or by the `Alignment` that is given. ``look`` reads the states.
     """
 
     def __init__(
@@ -81,11 +89,11 @@ class RNNTranslator(Translator):
         return Memory(states, mask, last[None].contiguous())
 
     def decode(self, target: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
+        self._refuse_unfit_target(target, memory)
         h, _ = self.decoder(self.dropout(self.target_embed(target)), memory.last)  # (batch, target length, d)
         if self.score is None:
             return self.output(self.dropout(h)), None
-        scores = self.score(h, memory.states)  # (batch, target length, source length)
-        context, weights = self.look(scores, memory.states, memory.mask[:, None])
+        context, weights = self.look(h, memory.states, memory.mask[:, None], self.score)
         h = torch.tanh(self.combine(torch.cat([h, context], dim=-1)))
         return self.output(self.dropout(h)), weights
 
@@ -103,22 +111,22 @@ class TransformerTranslator(Translator):
             nn.init.normal_(embedding.weight, std=shape.d**-0.5)  # of length 1, times √d below: as large as the places
 
     def encode(self, source: Tensor, lengths: Tensor) -> Memory:
-        mask = self._mask(source, lengths)
+        mask = self._mask(source, lengths, len(self.places))
         states, _ = self.encoder(self._placed(self.source_embed(source)), mask[:, None, None])
         return Memory(states, mask)
 
     def decode(self, target: Tensor, memory: Memory) -> tuple[Tensor, None]:
+        self._refuse_unfit_target(target, memory, len(self.places))
         x = self._placed(self.target_embed(target))
         h, _ = self.decoder(x, memory=memory.states, memory_mask=memory.mask[:, None, None])
         return self.output(h), None
 
     def cross_weights(self, target: Tensor, memory: Memory) -> list[Tensor]:
         """Where each word of the target looks in the source, for each layer: (batch, heads, target, source)."""
+        self._refuse_unfit_target(target, memory, len(self.places))
         x = self._placed(self.target_embed(target))
         mask = memory.mask[:, None, None]
         return self.decoder(x, memory=memory.states, memory_mask=mask, want_weights=True)[1]
 
     def _placed(self, x: Tensor) -> Tensor:
-        if x.shape[1] > len(self.places):
-            raise ValueError(f"The model sees at most {len(self.places)} tokens; got {x.shape[1]}.")
         return self.dropout(x * self.d**0.5 + self.places[: x.shape[1]])

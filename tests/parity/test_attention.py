@@ -2,17 +2,16 @@
 
 import itertools
 import math
-import os
 
 import pytest
 import torch
+from comparing import RUN, close
 from torch import nn
 from torch.nn import functional as F
 
 from course_lib.attention import Alignment, Cache, MultiHeadAttention, attention, causal_mask, padding_mask
 from course_lib.positions import Rotary, alibi, sinusoidal
 
-RUN = int(os.environ["COURSE_TEST_SEED"])  # half of the configurations are new in each run
 CASES = pytest.mark.parametrize("seed", [0, 1, 2, RUN, RUN + 1, RUN + 2])
 
 
@@ -20,18 +19,15 @@ def rand(seed: int):
     generator = torch.Generator().manual_seed(seed)
 
     def number(low: int, high: int) -> int:
-        return int(torch.randint(low, high + 1, (), generator=generator))
+        return int(torch.randint(low, high + 1, (), generator=generator, device="cpu"))
 
-    return number, lambda *shape: torch.randn(*shape, generator=generator)
-
-
-def close(ours: torch.Tensor, theirs: torch.Tensor, what: str, bound: float = 1e-5) -> None:
-    gap = (ours - theirs).abs().max().item() / max(1.0, theirs.abs().max().item()) if theirs.numel() else 0.0
-    assert gap <= bound, f"{what}: largest difference {gap:.1e} (run seed {RUN})"
+    return number, lambda *shape: torch.randn(*shape, generator=generator, device="cpu").to(torch.get_default_device())
 
 
 @pytest.mark.parametrize("kind", ["none", "causal", "padding", "random", "some rows hidden"])
 @CASES
+@pytest.mark.compares("attention, written out, every kind of mask", "F.scaled_dot_product_attention")
+@pytest.mark.usefixtures("device")
 def test_written_out_equals_fused(seed, kind):
     number, randn = rand(seed)
     batch, heads, n, d = number(1, 3), number(1, 4), number(1, 9), number(1, 16)
@@ -77,6 +73,8 @@ def copied(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
 @pytest.mark.parametrize("want_weights", [False, True])
 @pytest.mark.parametrize("kind", ["self", "causal", "padding", "cross"])
 @CASES
+@pytest.mark.compares("MultiHeadAttention", "nn.MultiheadAttention")
+@pytest.mark.usefixtures("device")
 def test_multi_head_equals_pytorch(seed, kind, want_weights):
     number, randn = rand(seed)
     torch.manual_seed(seed)
@@ -110,6 +108,8 @@ def test_multi_head_equals_pytorch(seed, kind, want_weights):
 
 
 @CASES
+@pytest.mark.compares("grouped queries", "the same heads repeated")
+@pytest.mark.usefixtures("device")
 def test_grouped_queries_equal_repeated_heads(seed):
     number, randn = rand(seed)
     torch.manual_seed(seed)
@@ -132,6 +132,7 @@ def test_grouped_queries_equal_repeated_heads(seed):
 
 @pytest.mark.parametrize("pieces", [[1] * 8, [5, 3], [3, 1, 4]])
 @pytest.mark.parametrize("rotary", [False, True])
+@pytest.mark.compares("attention with a cache", "without")
 def test_cache_changes_nothing(pieces, rotary):
     torch.manual_seed(RUN)
     layer = MultiHeadAttention(16, 4, kv_heads=2, rotary=Rotary(4, 8) if rotary else None)
@@ -174,6 +175,7 @@ def by_formula(score: Alignment, q: torch.Tensor, k: torch.Tensor, place: int) -
 
 
 @pytest.mark.parametrize("kind", Alignment.KINDS)
+@pytest.mark.compares("the six alignment scores", "their formulas, pair by pair")
 def test_alignment_by_its_formula(kind):
     torch.manual_seed(RUN)
     score, q, keys = Alignment(kind, 5, longest=6), torch.randn(2, 3, 5), torch.randn(2, 4, 5)
@@ -217,6 +219,7 @@ def test_alibi_falls_with_the_distance():
 
 
 @pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.compares("ALiBi", "transformers' BLOOM")
 def test_alibi_inside_attention_is_that_of_bloom(causal):
     from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 
@@ -232,7 +235,7 @@ def test_alibi_inside_attention_is_that_of_bloom(causal):
         close(written[1], scores.softmax(-1), "weights")
 
 
-@pytest.mark.parametrize(("d", "heads", "kv"), [(10, 3, None), (12, 4, 3)])
+@pytest.mark.parametrize(("d", "heads", "kv"), [(10, 3, None), (12, 4, 3), (8, 0, None), (8, -2, None)])
 def test_misfitting_heads_are_refused(d, heads, kv):
     with pytest.raises(ValueError, match=f"got {d}, {heads} and"):
         MultiHeadAttention(d, heads, kv)
@@ -241,3 +244,9 @@ def test_misfitting_heads_are_refused(d, heads, kv):
 def test_wrong_width_is_refused():
     with pytest.raises(ValueError, match=r"Expected x of shape \(batch, length, 8\); got \(2, 3, 7\)"):
         MultiHeadAttention(8, 2)(torch.zeros(2, 3, 7))
+    layer, x = MultiHeadAttention(8, 2), torch.zeros(2, 3, 8)
+    for memory in (torch.zeros(2, 3, 7), torch.zeros(1, 3, 8), torch.zeros(2, 8)):
+        with pytest.raises(ValueError, match=r"Expected memory of shape \(2, length, 8\); got"):
+            layer(x, memory)
+    with pytest.raises(ValueError, match=r"Expected a mask of True \(seen\) and False \(hidden\); got torch.float32"):
+        layer(x, mask=torch.zeros(3, 3))

@@ -1,24 +1,17 @@
 """BERT and its heads equal those of transformers on the same weights, forward and backward."""
 
-import os
 from dataclasses import replace
 
 import pytest
 import torch
+from comparing import RUN, close
 from torch import nn
 
 from course_lib import bert, pretrained
 from course_lib.bert import IGNORED, Bert, BertShape, mask_tokens
 
-RUN = int(os.environ["COURSE_TEST_SEED"])
 CASES = pytest.mark.parametrize("seed", [0, 1, 2, RUN, RUN + 1, RUN + 2])
 CLASSES = 3
-
-
-def close(ours: torch.Tensor, theirs: torch.Tensor, what: str, bound: float = 1e-5) -> None:
-    assert ours.shape == theirs.shape, what
-    gap = (ours - theirs).abs().max().item() / max(1.0, theirs.abs().max().item())
-    assert gap <= bound, f"{what}: largest difference {gap:.1e} (COURSE_TEST_SEED={RUN})"
 
 
 def theirs_of(name: str, seed: int) -> nn.Module:
@@ -26,7 +19,7 @@ def theirs_of(name: str, seed: int) -> nn.Module:
     import transformers
 
     generator = torch.Generator().manual_seed(seed)
-    heads, part, layers, ff, segments, flip = torch.randint(1, 5, (6,), generator=generator).tolist()
+    heads, part, layers, ff, segments, flip = torch.randint(1, 5, (6,), generator=generator, device="cpu").tolist()
     torch.manual_seed(seed)
     config = transformers.BertConfig(
         hidden_size=heads * part * 4, num_attention_heads=heads, num_hidden_layers=layers, intermediate_size=8 * ff,
@@ -67,10 +60,11 @@ def gradient(parameter: nn.Parameter) -> torch.Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-def same_gradients(ours: Bert, theirs: nn.Module) -> None:
-    """Of every weight of the encoder: the gradients go through the same mapping as the weights."""
+def same_gradients(ours: nn.Module, theirs: nn.Module) -> None:
+    """Of every weight: the gradients go through the same mapping as the weights."""
     state = {name: gradient(parameter) for name, parameter in theirs.named_parameters()}
-    expected = dict(pretrained.bert(theirs.config.to_dict(), state).named_parameters())
+    head = None if isinstance(ours, Bert) else type(ours)
+    expected = dict(pretrained.bert(theirs.config.to_dict(), state, head).named_parameters())
     largest = max(p.abs().max().item() for p in expected.values())
     for name, parameter in ours.named_parameters():
         close(gradient(parameter) / largest, expected[name] / largest, f"gradient of {name}")
@@ -78,6 +72,8 @@ def same_gradients(ours: Bert, theirs: nn.Module) -> None:
 
 @CASES
 @pytest.mark.parametrize("given", ["nothing", "mask", "lengths", "ints"])
+@pytest.mark.compares("Bert, random weights", "transformers' BertModel")
+@pytest.mark.usefixtures("device")
 def test_encoder_equals_transformers(seed, given):
     theirs = theirs_of("BertModel", seed)
     ours = pretrained.bert(theirs.config.to_dict(), theirs.state_dict())
@@ -103,54 +99,27 @@ def test_encoder_equals_transformers(seed, given):
     same_gradients(ours, theirs)
 
 
-def words(head: bert.WordHead, theirs: nn.Module) -> list[tuple[nn.Parameter, nn.Parameter]]:
-    transform = theirs.transform
-    return [
-        (head.dense.weight, transform.dense.weight), (head.dense.bias, transform.dense.bias),
-        (head.norm.weight, transform.LayerNorm.weight), (head.norm.bias, transform.LayerNorm.bias),
-        (head.bias, theirs.decoder.bias),
-    ]  # fmt: skip
-
-
-def linear(ours: nn.Linear, theirs: nn.Linear) -> list[tuple[nn.Parameter, nn.Parameter]]:
-    return [(ours.weight, theirs.weight), (ours.bias, theirs.bias)]
-
-
-# For each model of transformers: ours, the pairs of weights of the heads, and the names of its outputs.
+# For each model of transformers: ours, and the names of its outputs.
 HEADS = {
-    "BertForMaskedLM": (bert.MaskedLM, lambda a, b: words(a.words, b.cls.predictions), ["logits"]),
-    "BertForNextSentencePrediction": (
-        bert.NextSentence, lambda a, b: linear(a.follows, b.cls.seq_relationship), ["logits"],
-    ),
-    "BertForPreTraining": (
-        bert.Pretraining,
-        lambda a, b: words(a.words, b.cls.predictions) + linear(a.follows, b.cls.seq_relationship),
-        ["prediction_logits", "seq_relationship_logits"],
-    ),
-    "BertForSequenceClassification": (
-        lambda encoder: bert.SentenceClassifier(encoder, CLASSES),
-        lambda a, b: linear(a.classify, b.classifier), ["logits"],
-    ),
-    "BertForTokenClassification": (
-        lambda encoder: bert.Tagger(encoder, CLASSES), lambda a, b: linear(a.tag, b.classifier), ["logits"],
-    ),
-    "BertForQuestionAnswering": (
-        bert.SpanFinder, lambda a, b: linear(a.ends, b.qa_outputs), ["start_logits", "end_logits"],
-    ),
-}  # fmt: skip
+    "BertForMaskedLM": (bert.MaskedLM, ["logits"]),
+    "BertForNextSentencePrediction": (bert.NextSentence, ["logits"]),
+    "BertForPreTraining": (bert.Pretraining, ["prediction_logits", "seq_relationship_logits"]),
+    "BertForSequenceClassification": (bert.SentenceClassifier, ["logits"]),
+    "BertForTokenClassification": (bert.Tagger, ["logits"]),
+    "BertForQuestionAnswering": (bert.SpanFinder, ["start_logits", "end_logits"]),
+}
 PER_TEXT = ("BertForNextSentencePrediction", "BertForSequenceClassification")
 
 
 @CASES
 @pytest.mark.parametrize("name", HEADS)
-def test_heads_equal_transformers(name, seed):
-    make, pairs_of, outputs = HEADS[name]
+@pytest.mark.compares("BERT's six heads, weights read from a folder", "transformers' BertFor…")
+@pytest.mark.usefixtures("device")
+def test_heads_equal_transformers(name, seed, tmp_path):
+    head, outputs = HEADS[name]
     theirs = theirs_of(name, seed)
-    ours = make(pretrained.bert(theirs.config.to_dict(), theirs.state_dict())).eval()
-    pairs = pairs_of(ours, theirs)
-    with torch.no_grad():
-        for mine, other in pairs:
-            mine.copy_(other)
+    theirs.save_pretrained(tmp_path)
+    ours = pretrained.load_bert(tmp_path, head)
     ids, mask, segments = text_for(theirs.config, seed)
     out = ours(ids, mask, segments)
     out = [out] if isinstance(out, torch.Tensor) else list(out)
@@ -163,19 +132,15 @@ def test_heads_equal_transformers(name, seed):
         out, expected = ([t[mask] if i < per_token else t for i, t in enumerate(o)] for o in (out, expected))
     backward(*out)
     backward(*expected)
-    largest = max(gradient(p).abs().max().item() for p in theirs.parameters())
-    for mine, other in pairs:
-        close(gradient(mine) / largest, gradient(other) / largest, "gradient of the head")
-    same_gradients(ours.encoder, theirs)
+    same_gradients(ours, theirs)
 
 
 @CASES
+@pytest.mark.compares("BERT's pretraining loss", "transformers' BertForPreTraining")
+@pytest.mark.usefixtures("device")
 def test_losses_of_pretraining_equal_transformers(seed):
     theirs = theirs_of("BertForPreTraining", seed)
-    ours = bert.Pretraining(pretrained.bert(theirs.config.to_dict(), theirs.state_dict())).eval()
-    with torch.no_grad():
-        for mine, other in HEADS["BertForPreTraining"][1](ours, theirs):
-            mine.copy_(other)
+    ours = pretrained.bert(theirs.config.to_dict(), theirs.state_dict(), bert.Pretraining)
     ids, mask, segments = text_for(theirs.config, seed)
     inputs, targets = mask_tokens(ids, torch.Generator().manual_seed(seed), 3, theirs.config.vocab_size, {0})
     targets[0, 0] = 5  # at least one
@@ -189,7 +154,7 @@ def test_losses_of_pretraining_equal_transformers(seed):
     close(loss, expected, "loss")
     loss.backward()
     expected.backward()
-    same_gradients(ours.encoder, theirs)
+    same_gradients(ours, theirs)
 
 
 SENTENCES = [
@@ -200,6 +165,7 @@ SENTENCES = [
 ]
 
 
+@pytest.mark.compares("Bert, MiniLM's weights", "transformers' BertModel")
 def test_bert_with_the_real_weights_of_minilm():
     from transformers import AutoTokenizer, BertModel
 
@@ -278,6 +244,7 @@ def test_the_shape_is_bert_s_unless_told_otherwise():
     assert (shape.activation, shape.pre_norm, shape.causal) == (config.hidden_act, False, False)
 
 
+@pytest.mark.compares("Bert on a padded batch", "each text alone")
 def test_padding_and_other_texts_change_nothing():
     torch.manual_seed(RUN)
     model = Bert(SMALL).eval()
@@ -404,41 +371,59 @@ def checkpoint() -> tuple[dict, dict]:
 
 def test_weights_that_do_not_fit_are_named():
     key = "bert.encoder.layer.0.attention.self.key.weight"
-    for name, words_ in (
-        ("bert.embeddings.LayerNorm.bias", r"missing \['norm.bias'\]"),
-        ("bert.pooler.dense.bias", r"missing \['pooler.bias'\]"),
-        (key, r"missing \['stack.blocks.0.attention.qkv.weight'\], left over \['stack.blocks.0.attention.self.query"),
+    for name, head, words_ in (
+        ("bert.embeddings.LayerNorm.bias", None, r"\(missing: embeddings.LayerNorm.bias\)"),
+        ("bert.pooler.dense.bias", None, r"\(missing: pooler.dense.bias\)"),
+        (key, None, r"\(missing: encoder.layer.0.attention.self.key.weight\)"),
+        ("cls.predictions.bias", bert.MaskedLM, r"\(missing: cls.predictions.bias\)"),
+        ("cls.seq_relationship.weight", bert.Pretraining, r"\(missing: cls.seq_relationship.weight\)"),
+        ("", bert.Tagger, r"\(missing: classifier.bias; classifier.weight\)"),
+        ("", bert.SpanFinder, r"\(missing: qa_outputs.bias; qa_outputs.weight\)"),
     ):
         config, state = checkpoint()
-        del state[name]
+        state.pop(name, None)
         with pytest.raises(ValueError, match=words_):
-            pretrained.bert(config, state)
-    config, state = checkpoint()
-    state["bert.encoder.layer.9.output.dense.weight"] = torch.zeros(2, 2)
-    with pytest.raises(ValueError, match=r"left over \['stack.blocks.9.feed_forward.output.weight'\]"):
-        pretrained.bert(config, state)
-    config, state = checkpoint()
-    state["bert.embeddings.word_embeddings.weight"] = torch.zeros(3, 2)
-    with pytest.raises(ValueError, match=r"of another shape \['embed.weight'\]"):
-        pretrained.bert(config, state)
-    config, state = checkpoint()
-    state[key] = torch.zeros(3, 2)
-    with pytest.raises(ValueError, match=r"left over \['stack.blocks.0.attention.self.key.weight'"):
-        pretrained.bert(config, state)
+            pretrained.bert(config, state, head)
+    for name, shape, words_ in (
+        ("bert.encoder.layer.9.output.dense.weight", (2, 2), r"\(left over: encoder.layer.9.output.dense.weight\)"),
+        ("bert.embeddings.word_embeddings.weight", (3, 2), r"shape: encoder.embed.weight \(3, 2\), expected"),
+        (key, (3, 2), r"of another shape: encoder.layer.0.attention.self.key.weight \(3, 2\); encoder"),
+        ("cls.seq_relationship.weight", (2, 3), r"of another shape: follows.weight \(2, 3\), expected \(2, "),
+    ):
+        config, state = checkpoint()
+        state[name] = torch.zeros(shape)
+        with pytest.raises(ValueError, match=words_):
+            pretrained.bert(config, state, bert.NextSentence)
+    with pytest.raises(ValueError, match=r"missing: embeddings.LayerNorm.bias; .*; and \d+ more\)"):
+        pretrained.bert(config, {})
+
+
+def test_a_head_that_reads_the_whole_text_needs_the_pooler():
+    theirs = theirs_of("BertForMaskedLM", 0)
+    with pytest.raises(ValueError, match=r"\(missing: cls.seq_relationship.bias; .*; pooler.dense.bias; pooler"):
+        pretrained.bert(theirs.config.to_dict(), theirs.state_dict(), bert.NextSentence)
 
 
 def test_models_that_are_not_bert_are_refused(tmp_path):
     config, state = checkpoint()
     for change, words_ in (
-        ({"hidden_act": "silu"}, "Expected one of the activations gelu, .* got 'silu'"),
-        ({"position_embedding_type": "relative_key"}, "absolute positions"),
+        ({"hidden_act": "silu"}, "Expected the activation gelu or .*; this model has silu"),
+        ({"position_embedding_type": "relative_key"}, "positions of type absolute; this model has relative_key"),
         ({"is_decoder": True}, "Expected an encoder"),
+        ({"tie_word_embeddings": False}, "tied: True; this model has False"),
     ):
         with pytest.raises(ValueError, match=words_):
-            pretrained.bert(config | change, state)
+            pretrained.bert(config | change, state, bert.MaskedLM)
+    with pytest.raises(ValueError, match=r"has no config\.json"):
+        pretrained.load_bert(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     with pytest.raises(ValueError, match=r"Expected a model of type bert; .* holds 'gpt2'"):
         pretrained.load_bert(tmp_path)
+    with pytest.raises(ValueError, match=r"Expected a folder with model.safetensors; .* has none"):
+        pretrained.load_gpt(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"12345678{}")
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged or cut off"):
+        pretrained.load_gpt(tmp_path)
 
 
 def test_older_files_and_half_precision(tmp_path):

@@ -1,18 +1,16 @@
 """Each way of decoding equals transformers' `generate` on the same weights, or its own definition written naively."""
 
-import os
-
 import pytest
 import torch
+from comparing import RUN, close, same
 from torch import nn
 from torch.nn import functional as F
 
 from course_lib import decoding, pretrained
 from course_lib.decoding import Filters, beam_search, contrastive_search, exhaustive, greedy, log_probability, sample
 from course_lib.gpt import GPT, GPTShape
-from course_lib.speculative import acceptance, residual, speculative
+from course_lib.speculative import acceptance, speculative
 
-RUN = int(os.environ["COURSE_TEST_SEED"])
 CASES = pytest.mark.parametrize("seed", [0, 1, RUN, RUN + 1])
 # Llama's norms compute in float32 even in a double model, and near ties may then fall either way: fixed seeds only.
 PAIRS = pytest.mark.parametrize(
@@ -21,19 +19,12 @@ PAIRS = pytest.mark.parametrize(
 WORDS, LENGTH, NEW = 23, 4, 10
 
 
-def close(ours: torch.Tensor, theirs: torch.Tensor, what: str, bound: float = 1e-5) -> None:
-    gap = (ours - theirs).abs().max().item() / max(1.0, theirs.abs().max().item())
-    assert gap <= bound, f"{what}: largest difference {gap:.1e} (COURSE_TEST_SEED={RUN})"
-
-
-def same(ours: torch.Tensor, theirs: torch.Tensor, what: str) -> None:
-    assert torch.equal(ours, theirs), f"{what}: {ours.tolist()} and {theirs.tolist()} (COURSE_TEST_SEED={RUN})"
-
-
 def pair(family: str, seed: int) -> tuple[GPT, nn.Module, torch.Tensor]:
     """A small random model of ours, transformers' with the same weights, and three prompts."""
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
+    if torch.get_default_device().type == "mps":
+        pytest.skip("MPS has no double precision.")
     torch.manual_seed(seed)
     ends = {"bos_token_id": None, "eos_token_id": None, "vocab_size": WORDS}
     if family == "gpt2":
@@ -88,6 +79,8 @@ def random_table(words: int, seed: int) -> Table:
 
 
 @PAIRS
+@pytest.mark.compares("greedy", "transformers' generate, token for token")
+@pytest.mark.usefixtures("device")
 def test_greedy_equals_generate(family, seed):
     ours, theirs, ids = pair(family, seed)
     whole = greedy(ours, ids, NEW)
@@ -103,6 +96,8 @@ def test_greedy_equals_generate(family, seed):
 
 @pytest.mark.parametrize("early_stopping", [False, True, "never"])
 @PAIRS
+@pytest.mark.compares("beam_search", "transformers' generate, token for token")
+@pytest.mark.usefixtures("device")
 def test_beam_search_equals_generate(family, seed, early_stopping):
     ours, theirs, ids = pair(family, seed)
     likely = beam_search(ours, ids, NEW, 3)[0][0, 0, LENGTH:]
@@ -127,6 +122,7 @@ def test_beam_search_equals_generate(family, seed, early_stopping):
 
 
 @CASES
+@pytest.mark.compares("temperature, top-k, top-p, min-p, repetition penalty", "transformers' processors")
 def test_filters_equal_transformers_processors(seed):
     from transformers import (
         LogitsProcessorList,
@@ -171,6 +167,7 @@ def test_nucleus_is_the_smallest_set_of_its_probability():
 
 
 @PAIRS
+@pytest.mark.compares("sample", "transformers' generate, token for token")
 def test_sampling_equals_generate_with_the_same_seed(family, seed):
     ours, theirs, ids = pair(family, seed)
     settings = {"temperature": 0.9, "top_k": 15, "top_p": 0.95, "min_p": 0.02, "repetition_penalty": 1.2}
@@ -184,6 +181,20 @@ def test_sampling_equals_generate_with_the_same_seed(family, seed):
     same(one, other, "cached and uncached")
     same(sample(ours, ids, NEW, Filters(temperature=0)), greedy(ours, ids, NEW), "temperature 0")
     same(sample(ours, ids, NEW, Filters(top_k=1)), greedy(ours, ids, NEW), "top 1")
+
+
+@PAIRS
+def test_beam_search_at_random_equals_generate_with_the_same_seed(family, seed):
+    ours, theirs, ids = pair(family, seed)
+    for length_penalty, end in ((1.0, None), (0.0, 7)):
+        torch.manual_seed(seed)
+        expected = generate(
+            theirs, ids, end, do_sample=True, num_beams=3, num_return_sequences=3, length_penalty=length_penalty,
+            top_k=0, top_p=1.0,
+        )  # fmt: skip
+        torch.manual_seed(seed)
+        texts, _ = beam_search(ours, ids, NEW, 3, length_penalty, end=end, step=decoding.extend_at_random)
+        same(texts.flatten(0, 1), expected, f"length penalty {length_penalty}, end {end}")
 
 
 def test_greedy_misses_the_most_probable_text():
@@ -203,6 +214,7 @@ def test_greedy_misses_the_most_probable_text():
 
 
 @CASES
+@pytest.mark.compares("beam_search with a wide beam", "exhaustive search")
 def test_a_wide_beam_is_exhaustive_search(seed):
     model = small(seed, words=4)
     prompt = torch.randint(4, (1, 3), generator=torch.Generator().manual_seed(seed))
@@ -218,6 +230,7 @@ def test_a_wide_beam_is_exhaustive_search(seed):
 
 
 @CASES
+@pytest.mark.compares("contrastive_search", "its definition, written naively")
 def test_contrastive_search_equals_its_definition(seed):
     model = small(seed, words=WORDS)
     ids = torch.randint(WORDS, (3, 4))
@@ -255,15 +268,18 @@ def test_contrastive_search_equals_its_definition(seed):
 
 
 @CASES
+@pytest.mark.compares("speculative: what is drawn", "the large model's distribution")
 def test_speculative_acceptance_gives_exactly_the_large_models_distribution(seed):
     torch.manual_seed(seed)
     p, q = (torch.randn(50, 7, dtype=torch.double).mul(2).softmax(-1) for _ in range(2))
     p[:, 2], q[:, 4] = 0, 0  # what one of them never says
     p, q = p / p.sum(-1, keepdim=True), q / q.sum(-1, keepdim=True)
-    kept = q * acceptance(p, q)  # drafted and accepted, for each token
-    close(kept + (1 - kept.sum(-1, keepdim=True)) * residual(p, q), p, "distribution", 1e-12)
-    close(acceptance(p, p), torch.ones_like(p), "a draft that is right is always accepted")
-    close(residual(p, p), p, "residual", 1e-12)
+    chance, residual = acceptance(p, q)
+    kept = q * chance  # drafted and accepted, for each token
+    close(kept + (1 - kept.sum(-1, keepdim=True)) * residual, p, "distribution", 1e-12)
+    chance, residual = acceptance(p, p)
+    close(chance, torch.ones_like(p), "a draft that is right is always accepted")
+    close(residual, p, "residual", 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -299,6 +315,7 @@ def test_speculative_decoding_keeps_the_distribution(seed, filters):
 
 @pytest.mark.parametrize("ahead", [1, 4])
 @CASES
+@pytest.mark.compares("speculative at temperature 0", "greedy")
 def test_speculative_decoding_at_temperature_0_is_greedy(seed, ahead):
     large, draft = small(seed, words=WORDS), small(seed + 1, words=WORDS, layers=1)
     ids, cold = torch.randint(WORDS, (3, 4)), Filters(temperature=0)
@@ -322,6 +339,7 @@ def test_a_text_that_is_over_holds_no_other_back():
 
 
 @CASES
+@pytest.mark.compares("decoding a batch", "each text alone")
 def test_a_batch_equals_its_texts_alone(seed):
     model, ids = small(seed, words=WORDS), torch.randint(WORDS, (4, 5))
     end = int(greedy(model, ids, 9)[0, 9])

@@ -1,17 +1,16 @@
 """BLEU equals sacrebleu's; the other measures equal what one counts by hand."""
 
 import math
-import os
 import random
 
 import pytest
 import sacrebleu
 import torch
+from comparing import RUN, close
 
 from course_lib import metrics
 from course_lib.data import load
 
-RUN = int(os.environ["COURSE_TEST_SEED"])  # half of the random configurations are new in each run
 SEEDS = [*range(30), *(RUN + i for i in range(30))]
 
 
@@ -24,6 +23,7 @@ def theirs(candidates, references) -> float:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.compares("bleu, corpus_bleu, random sentences", "sacrebleu")
 def test_corpus_bleu_equals_sacrebleu_on_random_sentences(seed):
     """Few words, so that matches are many; some candidates empty or shorter than four words, 1 to 4 references."""
     draw = random.Random(seed)
@@ -35,14 +35,13 @@ def test_corpus_bleu_equals_sacrebleu_on_random_sentences(seed):
 
     candidates = [sentence(0) for _ in range(draw.randint(1, 12))]
     references = [[sentence(1) for _ in range(draw.randint(1, 4))] for _ in candidates]
-    gap = abs(metrics.corpus_bleu(candidates, references) - theirs(candidates, references))
-    assert gap <= 1e-6, f"difference {gap:.1e} (seed {seed})"
+    close(metrics.corpus_bleu(candidates, references), theirs(candidates, references), "corpus BLEU", 1e-6)
     for candidate, its_own in zip(candidates, references, strict=True):
-        gap = abs(metrics.bleu(candidate, its_own) - theirs([candidate], [its_own]))
-        assert gap <= 1e-6, f"{candidate} against {its_own}: difference {gap:.1e} (seed {seed})"
+        close(metrics.bleu(candidate, its_own), theirs([candidate], [its_own]), f"{candidate} and {its_own}", 1e-6)
 
 
 @pytest.mark.parametrize("seed", [0, RUN])
+@pytest.mark.compares("corpus_bleu, Shakespeare", "sacrebleu")
 def test_corpus_bleu_equals_sacrebleu_on_real_text(seed):
     """Lines of Shakespeare against themselves with words dropped, doubled and exchanged."""
     draw = random.Random(seed)
@@ -57,7 +56,7 @@ def test_corpus_bleu_equals_sacrebleu_on_real_text(seed):
     references = [[line, damaged(line)][: draw.randint(1, 2)] for line in chosen]
     ours, other = metrics.corpus_bleu(candidates, references), theirs(candidates, references)
     assert 5 < ours < 95, f"seed {seed}"
-    assert abs(ours - other) <= 1e-6, f"{ours} against {other} (seed {seed})"
+    close(ours, other, "corpus BLEU", 1e-6)
 
 
 def test_bleu_step_by_step():

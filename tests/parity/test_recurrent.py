@@ -1,17 +1,20 @@
 """Our recurrent cells equal PyTorch's on the same weights: outputs, last states and every gradient, at 1e-6."""
 
-import os
-
+import comparing
 import pytest
 import torch
+from comparing import RUN
 from torch import nn
 
 from course_lib.recurrent import GRU, LSTM, Bidirectional, Elman, Reader, copy_weights, gradient_flow
 
 PAIRS = {"Elman": (Elman, nn.RNN), "LSTM": (LSTM, nn.LSTM), "GRU": (GRU, nn.GRU)}
 FIXED = [(1, 1, 1, 1), (2, 5, 3, 4), (3, 17, 8, 6), (4, 1, 2, 9)]
-RUN = int(os.environ["COURSE_TEST_SEED"])  # half of the configurations are new in each run
 DRAWN = [tuple(torch.randint(1, 24, (4,), generator=torch.Generator().manual_seed(RUN + i)).tolist()) for i in range(4)]
+
+
+def close(ours: torch.Tensor, theirs: torch.Tensor, what: str) -> None:
+    comparing.close(ours, theirs, what, 1e-6)
 
 
 @pytest.fixture
@@ -20,14 +23,9 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(RUN)
 
 
-def close(ours: torch.Tensor, theirs: torch.Tensor, what: str) -> None:
-    scale = max(1.0, theirs.abs().max().item())
-    gap = (ours - theirs).abs().max().item() / scale
-    assert gap <= 1e-6, f"{what}: largest difference {gap:.1e} (seed {RUN})"
-
-
 @pytest.mark.parametrize("sizes", FIXED + DRAWN, ids=str)
 @pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.compares("Elman, LSTM, GRU, in double precision", "nn.RNN, nn.LSTM, nn.GRU")
 def test_equal_to_pytorch_forward_and_backward(name, sizes, generator):
     batch, length, d_in, d_hidden = sizes
     ours, theirs = (
@@ -56,20 +54,24 @@ def test_equal_to_pytorch_forward_and_backward(name, sizes, generator):
 
 
 @pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.compares("Elman, LSTM, GRU", "nn.RNN, nn.LSTM, nn.GRU")
+@pytest.mark.usefixtures("device")
 def test_equal_to_pytorch_in_float32(name, generator):
     ours, theirs = PAIRS[name][0](8, 16), PAIRS[name][1](8, 16, batch_first=True)
     copy_weights(ours, theirs)
-    x = torch.randn(4, 12, 8, generator=generator)
+    x = torch.randn(4, 12, 8)
     close(ours(x)[0], theirs(x)[0], "outputs")
 
 
 @pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.compares("Bidirectional", "nn.RNN, nn.LSTM, nn.GRU, bidirectional")
+@pytest.mark.usefixtures("device")
 def test_bidirectional_equal_to_pytorch(name, generator):
     cell, theirs = PAIRS[name][0], PAIRS[name][1](5, 7, batch_first=True, bidirectional=True)
     ours = Bidirectional(cell, 5, 7)
     copy_weights(ours.forwards, theirs)
     copy_weights(ours.backwards, theirs, direction="_reverse")
-    x = torch.randn(3, 9, 5, generator=generator)
+    x = torch.randn(3, 9, 5)
     close(ours(x), theirs(x)[0], "outputs")
 
 

@@ -1,13 +1,13 @@
 """Our tokenizers equal Hugging Face's: the same merges and numbers when trained, the same tokens from real files."""
 
 import json
-import os
 import random
 import unicodedata
 from collections import Counter
 
 import pytest
 import tokenizers as hf
+from comparing import RUN, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
@@ -19,7 +19,6 @@ from course_lib.data import load as corpus
 from course_lib.pretrained import weights
 from course_lib.tokenizers import BPE, WordPiece, count_pairs, load, merge
 
-RUN = int(os.environ["COURSE_TEST_SEED"])  # half of the random configurations are new in each run
 SEEDS = [*range(25), *(RUN + i for i in range(25))]
 
 ASSIGNED = st.characters(exclude_categories=("Cs", "Cn"))  # of what Unicode has not yet assigned, tables differ
@@ -55,10 +54,10 @@ def theirs(texts: list[str], size: int, special: tuple[str, ...] = (), least: in
     return tokenizer
 
 
-def same(ours: BPE, other: hf.Tokenizer, note: str = "") -> None:
+def same_merges(ours: BPE, other: hf.Tokenizer, note: str = "") -> None:
     model = json.loads(other.to_str())["model"]
-    assert ours.merges == [tuple(pair) for pair in model["merges"]], note
-    assert ours.ids == model["vocab"], note
+    same(ours.merges, [tuple(pair) for pair in model["merges"]], f"merges, {note}")
+    same(ours.ids, model["vocab"], f"numbers, {note}")
 
 
 # ── Byte-pair encoding ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,6 +80,7 @@ def test_merge_and_count_pairs_by_hand():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.compares("BPE.train, words with many ties", "tokenizers: the same merges and numbers")
 def test_same_merges_and_numbers_where_ties_are_many(seed):
     """Words of one to four different letters: nearly every count is a tie, and pairs such as (a, a) overlap."""
     draw = random.Random(seed)
@@ -91,20 +91,21 @@ def test_same_merges_and_numbers_where_ties_are_many(seed):
     special = draw.choice([(), ("<|endoftext|>",), ("ab", "<s>", "<s>>")])
     size, least = 256 + len(special) + draw.choice([0, 5, 60, 600]), draw.randint(0, 3)
     ours, other = BPE.train(texts, size, special, least), theirs(texts, size, special, least)
-    same(ours, other, f"seed {seed}")
+    same_merges(ours, other, f"seed {seed}")
     for text in [*texts, "".join(letters) * 9, "zab<s>> abab<|endoftext|><s>"]:
-        assert ours.encode(text).tolist() == other.encode(text).ids, f"seed {seed}"
+        same(ours.encode(text).tolist(), other.encode(text).ids, f"seed {seed}")
 
 
 @pytest.mark.parametrize("seed", [None, RUN])
+@pytest.mark.compares("BPE.train, Shakespeare", "tokenizers: the same merges and numbers")
 def test_same_merges_and_numbers_on_real_text(seed):
     draw, text = random.Random(seed), shakespeare()
     start, size = (0, 3000) if seed is None else (draw.randrange(len(text) - 200_000), draw.randint(300, 2000))
     part, rest = text[start : start + 200_000], text[-50_000:]
     ours, other = BPE.train(part, size), theirs([part], size)
-    same(ours, other, f"seed {seed}")
+    same_merges(ours, other, f"seed {seed}")
     assert len(ours) == size
-    assert ours.encode(rest).tolist() == other.encode(rest).ids, f"seed {seed}"
+    same(ours.encode(rest).tolist(), other.encode(rest).ids, f"seed {seed}")
     assert ours.decode(ours.encode(rest)) == rest
 
 
@@ -133,9 +134,10 @@ def trained() -> tuple[BPE, hf.Tokenizer]:
 
 @given(TEXT)
 @settings(max_examples=300, deadline=None)
+@pytest.mark.compares("BPE.encode, any Unicode (hypothesis)", "tokenizers")
 def test_any_text_gives_the_same_numbers(trained, text):
     ours, other = trained
-    assert ours.encode(text).tolist() == other.encode(text).ids
+    same(ours.encode(text).tolist(), other.encode(text).ids, "numbers")
 
 
 @given(st.text())
@@ -153,9 +155,10 @@ def test_any_numbers_give_the_same_text(trained, ids, skip):
 
 
 @pytest.mark.parametrize("text", SENTENCES, ids=range(len(SENTENCES)))
+@pytest.mark.compares("BPE.encode, many scripts", "tokenizers")
 def test_sentences_in_many_scripts(trained, text):
     ours, other = trained
-    assert ours.encode(text).tolist() == other.encode(text).ids
+    same(ours.encode(text).tolist(), other.encode(text).ids, "numbers")
     assert ours.tokenise(text) == other.encode(text).tokens
     assert ours.decode(ours.encode(text)) == text
 
@@ -167,6 +170,7 @@ def test_a_tokenizer_read_from_its_file_is_the_same(trained, tmp_path):
     assert (read.ids, read.merges, read.special) == (ours.ids, ours.merges, ours.special)
 
 
+@pytest.mark.compares("BPE, SmolLM2's file", "tokenizers")
 def test_smollm2_equals_its_real_tokenizer():
     if not sources.present(WEIGHTS["smollm2"]):
         pytest.skip("SmolLM2 is not on this machine: python -m course_lib fetch smollm2")
@@ -174,7 +178,7 @@ def test_smollm2_equals_its_real_tokenizer():
     ours, other = load(folder), hf.Tokenizer.from_file(str(folder / "tokenizer.json"))
     start = random.Random(RUN).randrange(900_000)
     for text in [*SENTENCES, shakespeare()[:100_000], shakespeare()[start : start + 100_000]]:
-        assert ours.encode(text).tolist() == other.encode(text).ids, f"seed {RUN}"
+        same(ours.encode(text).tolist(), other.encode(text).ids, f"seed {RUN}")
 
 
 # ── WordPiece ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,31 +201,34 @@ def numbers(tokenizer, *texts: str) -> list[int]:
 
 
 @pytest.mark.parametrize("text", SENTENCES, ids=range(len(SENTENCES)))
+@pytest.mark.compares("WordPiece, MiniLM's file, many scripts", "tokenizers")
 def test_minilm_sentences(minilm, text):
     ours, other = minilm
     ids = ours.encode(text)
-    assert ids.tolist() == numbers(other, text)
-    assert ours.encode(text, "A second one?").tolist() == numbers(other, text, "A second one?")
+    same(ids.tolist(), numbers(other, text), "numbers")
+    same(ours.encode(text, "A second one?").tolist(), numbers(other, text, "A second one?"), "numbers of a pair")
     for skip in (False, True):
         wanted = other.backend_tokenizer.decode(ids.tolist(), skip_special_tokens=skip)
         assert ours.decode(ids, skip_special=skip) == wanted
 
 
+@pytest.mark.compares("WordPiece, MiniLM's file, Shakespeare", "tokenizers")
 def test_minilm_on_real_text(minilm):
     ours, other = minilm
     start = random.Random(RUN).randrange(700_000)
     for text in (shakespeare()[:100_000], shakespeare()[start : start + 100_000]):
-        assert ours.encode(text).tolist() == numbers(other, text), f"seed {RUN}"
+        same(ours.encode(text).tolist(), numbers(other, text), "numbers")
 
 
 @given(st.data())
 @settings(max_examples=300, deadline=None)
+@pytest.mark.compares("WordPiece, MiniLM's file, any Unicode (hypothesis)", "tokenizers")
 def test_minilm_on_any_unicode(minilm, data):
     """Of the characters that Unicode took in or moved after version 8, on which the two tables may differ, none."""
     ours, other = minilm
     agreed = ASSIGNED.filter(lambda c: ours.encode(f"a{c}a").tolist() == numbers(other, f"a{c}a"))
     text = data.draw(st.text(st.one_of(agreed, st.sampled_from("aéßΣİ ,.[]#'日\t\n\x00$~ẞ\u0301")), max_size=30))
-    assert ours.encode(text).tolist() == numbers(other, text)
+    same(ours.encode(text).tolist(), numbers(other, text), "numbers")
 
 
 def test_minilm_characters_on_which_the_tables_differ(minilm):

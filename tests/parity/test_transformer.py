@@ -1,9 +1,8 @@
 """Blocks, stacks and language models equal PyTorch's and transformers' on the same weights, forward and backward."""
 
-import os
-
 import pytest
 import torch
+from comparing import RUN, close
 from torch import nn
 
 from course_lib import pretrained
@@ -11,19 +10,13 @@ from course_lib.attention import padding_mask
 from course_lib.gpt import GPT, GPTShape
 from course_lib.transformer import Block, Shape, Stack
 
-RUN = int(os.environ["COURSE_TEST_SEED"])
-CASES = pytest.mark.parametrize("seed", [0, 1, RUN, RUN + 1])
-
-
-def close(ours: torch.Tensor, theirs: torch.Tensor, what: str, bound: float = 1e-5) -> None:
-    gap = (ours - theirs).abs().max().item() / max(1.0, theirs.abs().max().item())
-    assert gap <= bound, f"{what}: largest difference {gap:.1e} (COURSE_TEST_SEED={RUN})"
+CASES = pytest.mark.parametrize("seed", [*range(6), *(RUN + i for i in range(6))])
 
 
 def drawn(seed: int) -> tuple[Shape, int, int]:
     """A random small shape, a batch size and a length."""
     generator = torch.Generator().manual_seed(seed)
-    heads, part, ff, batch, length, flip = torch.randint(1, 5, (6,), generator=generator).tolist()
+    heads, part, ff, batch, length, flip = torch.randint(1, 5, (6,), generator=generator, device="cpu").tolist()
     torch.manual_seed(seed)
     shape = Shape(
         d=heads * part * 2, heads=heads, d_ff=8 * ff, layers=2, activation="relu" if flip % 2 else "gelu",
@@ -60,6 +53,18 @@ def same_gradients(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> N
     close(inputs[0].grad, inputs[1].grad, "gradient of x")
 
 
+def same_block_gradients(ours: Block, theirs: nn.Module) -> None:
+    pairs = [(ours.attention.qkv.weight, theirs.self_attn.in_proj_weight)]
+    pairs += [
+        (ours.attention_norm.weight, theirs.norm1.weight),
+        (ours.feed_forward.inner.weight, theirs.linear1.weight),
+    ]
+    if ours.shape.cross:
+        pairs += [(ours.cross.qkv.weight, theirs.multihead_attn.in_proj_weight)]
+    for mine, other in pairs:
+        close(mine.grad, other.grad, "gradient of a weight")
+
+
 def theirs_of(kind: type, shape: Shape) -> nn.Module:
     return kind(
         shape.d, shape.heads, shape.d_ff, dropout=0.0, activation=shape.activation, norm_first=shape.pre_norm,
@@ -68,6 +73,8 @@ def theirs_of(kind: type, shape: Shape) -> nn.Module:
 
 
 @CASES
+@pytest.mark.compares("Block as encoder, pre- and post-norm", "nn.TransformerEncoderLayer")
+@pytest.mark.usefixtures("device")
 def test_encoder_block_equals_pytorch(seed):
     shape, batch, length = drawn(seed)
     ours, theirs = Block(shape), theirs_of(nn.TransformerEncoderLayer, shape)
@@ -79,9 +86,12 @@ def test_encoder_block_equals_pytorch(seed):
     out, expected = ours(x, mask)[0], theirs(other, src_key_padding_mask=~mask[:, 0, 0])
     close(out, expected, "output")
     same_gradients([out, expected], [x, other])
+    same_block_gradients(ours, theirs)
 
 
 @CASES
+@pytest.mark.compares("Block as decoder, pre- and post-norm", "nn.TransformerDecoderLayer")
+@pytest.mark.usefixtures("device")
 def test_decoder_block_equals_pytorch(seed):
     shape, batch, length = drawn(seed)
     shape = Shape(**{**vars(shape), "causal": True, "cross": True})
@@ -94,9 +104,13 @@ def test_decoder_block_equals_pytorch(seed):
     out, expected = ours(x, memory=memory)[0], theirs(other, memory, tgt_mask=ahead, tgt_is_causal=True)
     close(out, expected, "output")
     same_gradients([out, expected], [x, other])
+    same_block_gradients(ours, theirs)
 
 
 @CASES
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.compares("two Stacks", "nn.Transformer")
+@pytest.mark.usefixtures("device")
 def test_encoder_and_decoder_equal_nn_transformer(seed):
     shape, batch, length = drawn(seed)
     theirs = nn.Transformer(
@@ -105,19 +119,26 @@ def test_encoder_and_decoder_equal_nn_transformer(seed):
     encoder, decoder = Stack(shape), Stack(Shape(**{**vars(shape), "causal": True, "cross": True}))
     if not shape.pre_norm:  # nn.Transformer always ends in a norm; the 2017 paper has none there
         theirs.encoder.norm, theirs.decoder.norm = None, None
-    for stack, other in ((encoder, theirs.encoder), (decoder, theirs.decoder)):
-        for block, layer in zip(stack.blocks, other.layers, strict=True):
+    for stack, their_stack in ((encoder, theirs.encoder), (decoder, theirs.decoder)):
+        for block, layer in zip(stack.blocks, their_stack.layers, strict=True):
             copy_block(block, layer)
-    source, target = torch.randn(batch, length + 1, shape.d), torch.randn(batch, length, shape.d)
+    source, other = (torch.randn(batch, length + 1, shape.d).requires_grad_() for _ in range(2))
+    other.data.copy_(source.data)
+    target = torch.randn(batch, length, shape.d)
     ahead = nn.Transformer.generate_square_subsequent_mask(length)
     memory, _ = encoder(source)
     out, _ = decoder(target, memory=memory)
-    close(out, theirs(source, target, tgt_mask=ahead, tgt_is_causal=True), "output")
+    expected = theirs(other, target, tgt_mask=ahead, tgt_is_causal=True)
+    close(out, expected, "output")
+    same_gradients([out, expected], [source, other])
+    for stack, their_stack in ((encoder, theirs.encoder), (decoder, theirs.decoder)):
+        for block, layer in zip(stack.blocks, their_stack.layers, strict=True):
+            same_block_gradients(block, layer)
 
 
 def configurations(seed: int) -> dict:
     generator = torch.Generator().manual_seed(seed)
-    kv, groups, part, length = torch.randint(1, 4, (4,), generator=generator).tolist()
+    kv, groups, part, length = torch.randint(1, 4, (4,), generator=generator, device="cpu").tolist()
     return {"kv": kv, "heads": kv * groups, "d": kv * groups * part * 4, "length": length + 4}
 
 
@@ -133,6 +154,8 @@ def same_language_model(load, theirs: nn.Module, length: int) -> None:
 
 
 @CASES
+@pytest.mark.compares("GPT, random weights", "transformers' GPT2LMHeadModel")
+@pytest.mark.usefixtures("device")
 def test_gpt_equals_gpt2(seed):
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -146,6 +169,8 @@ def test_gpt_equals_gpt2(seed):
 
 
 @CASES
+@pytest.mark.compares("GPT, random weights", "transformers' LlamaForCausalLM")
+@pytest.mark.usefixtures("device")
 def test_gpt_equals_llama(seed):
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -159,6 +184,7 @@ def test_gpt_equals_llama(seed):
     same_language_model(pretrained.llama, theirs, c["length"])
 
 
+@pytest.mark.compares("GPT, SmolLM2's weights", "transformers' LlamaForCausalLM")
 def test_gpt_with_the_real_weights_of_smollm2():
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -173,6 +199,7 @@ def test_gpt_with_the_real_weights_of_smollm2():
 
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "alibi", "none"])
+@pytest.mark.compares("GPT with a cache, each kind of positions", "without")
 def test_cache_changes_nothing_and_nothing_leaks(positions):
     torch.manual_seed(RUN)
     model = GPT(GPTShape(d=16, layers=2, heads=4, kv_heads=2, vocabulary=11, longest=12, positions=positions)).eval()
@@ -231,6 +258,9 @@ def test_bad_input_is_refused_in_words():
         (torch.zeros(1, 9, dtype=torch.long), "at most 8 tokens; got 9"),
         (torch.zeros(4, dtype=torch.long), r"Expected ids of shape \(batch, length\)"),
         (torch.zeros(0, 3, dtype=torch.long), "neither 0"),
+        (torch.zeros(1, 3), "Expected ids to be whole numbers; got torch.float32"),
+        (torch.tensor([[0, 11]]), "Expected ids from 0 to 10; got 0 to 11"),
+        (torch.tensor([[-1, 3]]), "Expected ids from 0 to 10; got -1 to 3"),
     ):
         with pytest.raises(ValueError, match=words):
             model(ids)
@@ -250,5 +280,38 @@ def test_weights_that_do_not_fit_are_named():
     config = GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=11, n_positions=8)
     state = {k: v for k, v in GPT2LMHeadModel(config).state_dict().items() if k != "lm_head.weight"}
     state["transformer.wte.weight"] = torch.zeros(12, 8)
-    with pytest.raises(ValueError, match=r"of another shape \['embed.weight'\]"):
+    with pytest.raises(ValueError, match=r"of another shape: embed.weight \(12, 8\), expected \(11, 8\)"):
         pretrained.gpt2(config.to_dict(), state, longest=8)
+    del state["transformer.wte.weight"], state["transformer.h.0.ln_1.bias"]
+    state["transformer.h.0.attn.q_norm.weight"] = torch.zeros(8)
+    with pytest.raises(ValueError, match=r"\(missing: h.0.ln_1.bias; wte.weight. left over: h.0.attn.q_norm.weight\)"):
+        pretrained.gpt2(config.to_dict(), state, longest=8)
+
+
+def test_settings_that_our_gpt_lacks_are_refused():
+    from transformers import GPT2Config, LlamaConfig
+
+    two, three = GPT2Config(n_embd=8, n_layer=1, n_head=2).to_dict(), LlamaConfig(tie_word_embeddings=True).to_dict()
+    for load, config, words in (
+        (pretrained.gpt2, two | {"activation_function": "silu"}, "activation gelu or .*; this model has silu"),
+        (pretrained.gpt2, two | {"scale_attn_by_inverse_layer_idx": True}, "this model has True"),
+        (pretrained.gpt2, two | {"tie_word_embeddings": False}, "tied: True; this model has False"),
+        (pretrained.llama, three | {"tie_word_embeddings": False}, "tied: True; this model has False"),
+        (pretrained.llama, three | {"rope_parameters": {"rope_type": "llama3"}}, "default; this model has llama3"),
+        (pretrained.llama, three | {"head_dim": 64}, "heads of width 128; this model has 64"),
+        (pretrained.llama, three | {"hidden_act": "gelu"}, "activation silu; this model has gelu"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            load(config, {}, longest=8)
+
+
+@pytest.mark.compares("GPT, read from a folder in several files", "transformers' GPT2LMHeadModel")
+def test_weights_in_several_files(tmp_path):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(RUN)
+    theirs = GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=2, n_head=2, n_inner=20, vocab_size=50, n_positions=8)).eval()
+    theirs.save_pretrained(tmp_path, max_shard_size="2KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    ids = torch.randint(50, (2, 8))
+    close(pretrained.load_gpt(tmp_path)(ids), theirs(ids).logits, "logits")

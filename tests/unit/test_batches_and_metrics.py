@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from course_lib import measure, tasks
-from course_lib.metrics import accuracy, perplexity
+from course_lib.metrics import accuracy, chance_of_counts, distinct, perplexity
 from course_lib.tokenizers import Vocabulary
 
 
@@ -133,3 +133,34 @@ def test_seconds_counts_runs_and_leaves_the_first_out():
     calls = []
     assert measure.seconds(lambda: calls.append(1), repeats=4) >= 0
     assert len(calls) == 5
+
+
+def test_distinct_counts_different_ngrams_over_all_texts():
+    assert distinct([["a", "b", "a", "b"]], 2) == pytest.approx(2 / 3)  # ab, ba, ab
+    assert distinct([[1, 2, 3], [1, 2, 4]], 2) == pytest.approx(3 / 4)
+    assert distinct([[5], [1, 2]], 2) == 1
+    with pytest.raises(ValueError, match="no text of 3 tokens"):
+        distinct([[1, 2]], 3)
+
+
+def test_chance_of_counts_tells_a_fair_die_from_a_loaded_one():
+    fair, loaded = torch.full((6,), 1 / 6), torch.tensor([1, 1, 1, 1, 1, 3]) / 8
+    rolls = [torch.multinomial(p, 600, True, generator=generator(1)).bincount(minlength=6) for p in (fair, loaded)]
+    assert chance_of_counts(rolls[0], fair) > 0.01
+    assert chance_of_counts(rolls[1], fair) < 1e-6
+    assert chance_of_counts(torch.tensor([50, 50]), torch.tensor([0.5, 0.5])) == 1
+    # χ² of 1 with one degree of freedom: 0.3173
+    assert chance_of_counts(torch.tensor([55, 45]), torch.tensor([0.5, 0.5])) == pytest.approx(0.3173, abs=1e-4)
+    rare = torch.tensor([0.5, 0.499, 0.001])  # the last one expects 0.1: it goes to its neighbour
+    assert chance_of_counts(torch.tensor([50, 49, 1]), rare) == pytest.approx(1, abs=0.02)
+    assert chance_of_counts(torch.tensor([50, 49, 1]), torch.tensor([0.5, 0.5, 0.0])) == 0
+    for counts, p in ((torch.ones(2), torch.ones(3)), (torch.zeros(2), torch.ones(2)), (torch.ones(2), torch.ones(2))):
+        with pytest.raises(ValueError, match=r"Expected counts|too few"):
+            chance_of_counts(counts, p)
+
+
+def test_chances_of_right_draws_are_spread_evenly():
+    p = torch.rand(12, generator=generator(3))
+    draws = [torch.multinomial(p, 500, True, generator=generator(seed)).bincount(minlength=12) for seed in range(400)]
+    below = sum(chance_of_counts(counts, p) < 0.1 for counts in draws) / 400
+    assert 0.05 < below < 0.16

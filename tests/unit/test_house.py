@@ -89,9 +89,9 @@ def test_the_pictures_are_those_that_the_lessons_show(path):
 
 def test_colab_keeps_what_it_has(monkeypatch):
     """With Colab's packages, only those are installed of which it has no version; never torch, numpy, IPython."""
-    here = {name.lower() for name in required()} - {"bertviz", "gguf", "mpld3", "xstatic-jquery"}
+    here = {name.lower() for name in required()} - {"bertviz", "mpld3", "xstatic-jquery"}
     monkeypatch.setattr(colab, "_installed", lambda name: name.lower() in here)
-    assert {Requirement(line).name for line in colab.missing()} == {"bertviz", "gguf", "mpld3", "XStatic-jQuery"}
+    assert {Requirement(line).name for line in colab.missing()} == {"bertviz", "mpld3", "XStatic-jQuery"}
     ran = []
     monkeypatch.setattr(colab.subprocess, "run", lambda command, **_: ran.append(command) or Done())
     colab.install()
