@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib import runtime
 from course_lib.checkpoints import randomness_kept
@@ -38,6 +38,7 @@ CRASHES = [  # (part of an error's text, the sentence that helps), for any exerc
     ("inplace operation", "A tensor that the gradient needs was changed in place: make a new one instead."),
     ("Boolean value of Tensor", "To ask whether a tensor is there, write `is None` or `is not None`."),
     ("maximum recursion depth", "It calls itself without end."),
+    ("before Module.__init__() call", "Begin `__init__` with `super().__init__()`: it makes room for the layers."),
 ]
 
 
@@ -80,8 +81,8 @@ def grade(exercise: Exercise, answer: Any) -> Verdict:
     if answer is None or answer is Ellipsis:
         return Verdict("untouched", 0, total)
     if not callable(answer):
-        name = exercise.reference.__name__
-        return Verdict("wrong", 0, total, f"Expected a function `{name}`; got {describe(answer)}. Did you call it?")
+        name, kind = exercise.reference.__name__, "class" if isinstance(exercise.reference, type) else "function"
+        return Verdict("wrong", 0, total, f"Expected a {kind} `{name}`; got {describe(answer)}. Did you call it?")
 
     def run() -> None:
         nonlocal passed
@@ -290,7 +291,8 @@ def function_checks(
             for name, value in zip(returns, outputs(answer, inputs), strict=True):
                 if not value.isfinite().all():
                     raise Wrong(
-                        f"{name} holds {'NaN' if value.isnan().any() else 'an infinity'}: "
+                        slip_made(answer)
+                        or f"{name} holds {'NaN' if value.isnan().any() else 'an infinity'}: "
                         "is something divided by 0, or is the root or the logarithm of a negative number taken?"
                     )
 
@@ -333,6 +335,69 @@ def function_checks(
     ladder += [devices] if differentiable else []
     ladder += [finite, inputs_kept, *map(explained, properties), numbers]
     return [*ladder, gradients] if differentiable else ladder
+
+
+def module_checks(
+    reference: type[nn.Module], cases: Sequence[tuple[tuple, tuple]], returns: Sequence[str], **options: Any
+) -> list[Check]:
+    """The ladder of checks for an answer that is a class of modules.
+
+    a class → its arguments → the reference's parameters → arguments of ``forward`` → as `function_checks`, whose
+    ``options`` it takes. ``cases`` are pairs: the arguments of the class, the inputs of ``forward``. The answer is
+    built, set to evaluation and called with random weights of our choice: it is checked, and slips are written, as a
+    function of (arguments, inputs, weights).
+    """
+    name = reference.__name__
+    wanted = [{n: p.shape for n, p in reference(*arguments).named_parameters()} for arguments, _ in cases]
+    generator = torch.Generator().manual_seed(0)
+    flat = [
+        (*arguments, *inputs, *(torch.randn(shape, generator=generator) for shape in shapes.values()))
+        for (arguments, inputs), shapes in zip(cases, wanted, strict=True)
+    ]
+    taken = list(inspect.signature(reference).parameters)[: len(cases[0][0])]
+    given = list(inspect.signature(reference.forward).parameters)[1 : 1 + len(cases[0][1])]
+    names = [*taken, *given, *(parameter.replace(".", "_") for parameter in wanted[0])]
+
+    def as_function(answer: type[nn.Module]) -> Callable:
+        def function(*values: Any) -> Any:
+            arguments, inputs = values[: len(taken)], values[len(taken) : len(taken) + len(given)]
+            weights = dict(zip(wanted[0], values[len(taken) + len(given) :], strict=True))
+            return torch.func.functional_call(answer(*arguments).eval(), weights, inputs)
+
+        positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        function.__signature__ = inspect.Signature([inspect.Parameter(n, positional) for n in names])
+        return function
+
+    def is_class(answer: Any) -> None:
+        if isinstance(answer, nn.Module):
+            raise Wrong(f"Expected the class `{name}` itself; got an object made from it: leave out the brackets.")
+        if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
+            raise Wrong(f"Expected a class: `class {name}(nn.Module)`, with `__init__` and `forward`.")
+
+    def parameters(answer: type[nn.Module]) -> None:
+        for (arguments, _), shapes in zip(cases, wanted, strict=True):
+            got = {n: p.shape for n, p in answer(*arguments).named_parameters()}
+            missing, extra = [n for n in shapes if n not in got], [n for n in got if n not in shapes]
+            if extra and not missing and all(n.endswith(".bias") for n in extra):
+                raise Wrong(f"{extra[0]} is one too many: `nn.Linear(…, bias=False)` makes a layer without a bias.")
+            if missing or extra:
+                found = ", ".join(got) or "none (are the layers assigned to `self`?)"
+                raise Wrong(f"Expected the parameters {', '.join(shapes)}; got {found}.")
+            for n, shape in shapes.items():
+                if got[n] != shape:
+                    raise Wrong(f"Expected {n} of shape {tuple(shape)}; got {tuple(got[n])}: look at the sizes.")
+
+    def forward(answer: type[nn.Module]) -> None:
+        if answer.forward is nn.Module.forward:
+            raise Wrong("It has no method `forward`: that is what runs when the module is called.")
+        try:
+            signature_check(reference.forward)(answer.forward)
+        except Wrong as error:
+            raise Wrong(f"`forward`: {error}") from None
+
+    ladder = function_checks(as_function(reference), flat, returns, **options)[1:]
+    of_function = [lambda answer, check=check: check(as_function(answer)) for check in ladder]
+    return [is_class, signature_check(reference), parameters, forward, *of_function]
 
 
 def _copy(inputs: tuple) -> tuple:

@@ -1,4 +1,4 @@
-"""Instruments: what depends on what, what must wait for what, how long it takes."""
+"""Instruments: what depends on what, what must wait for what, how long it takes, what it costs."""
 
 import time
 from collections.abc import Callable
@@ -43,3 +43,41 @@ def seconds(work: Callable[[], object], repeats: int = 3) -> float:
             torch.cuda.synchronize()  # a GPU works on after the call has returned
         taken.append(time.perf_counter() - start)
     return min(taken[1:])
+
+
+def operations(work: Callable[[], object]) -> int:
+    """Multiplications and additions in the matrix products and convolutions of ``work``, as PyTorch counts them."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return counter.get_total_flops()
+
+
+def bytes_kept(work: Callable[[], object]) -> int:
+    """How much memory the tensors take that ``work`` keeps for the backward pass; each counts once."""
+    kept = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        work()
+    return sum(kept.values())
+
+
+def costs(work: Callable[[], object]) -> tuple[int, float, float]:
+    """Operations, milliseconds without the backward pass, megabytes kept for it."""
+    with torch.no_grad():
+        count, time_taken = operations(work), 1000 * seconds(work)
+    return count, time_taken, bytes_kept(work) / 1e6
+
+
+def clumps(points: Tensor, gap: float) -> int:
+    """How many groups the points (n, d) form, where steps shorter than the gap lead from one to the next."""
+    linked = torch.cdist(points, points) < gap
+    for _ in range(len(points).bit_length()):
+        linked = (linked.float() @ linked.float()) > 0  # whom one reaches in twice as many steps
+    return len(linked.unique(dim=0))

@@ -35,6 +35,46 @@ def perplexity(model: nn.Module, ids: Tensor, length: int) -> float:
     return float(torch.tensor(total / targets.numel()).exp())
 
 
+def spearman(x: Tensor, y: Tensor) -> float:
+    """Do two rows of numbers rank things alike? The correlation of their ranks: 1 the same order, 0 none, −1 reversed.
+
+    Equal numbers share the mean of their ranks.
+    """
+    if x.shape != y.shape or x.dim() != 1 or len(x) < 2:
+        raise ValueError(f"Expected two rows of the same length, 2 or more; got {tuple(x.shape)} and {tuple(y.shape)}.")
+    ranks = torch.stack([_ranks(x), _ranks(y)])
+    return float(torch.corrcoef(ranks)[0, 1])
+
+
+def _ranks(x: Tensor) -> Tensor:
+    _, group, counts = x.double().unique(return_inverse=True, return_counts=True)
+    return (counts.cumsum(0) - (counts - 1) / 2)[group].double()
+
+
+def chance_of_counts(counts: Tensor, p: Tensor) -> float:
+    r"""Pearson's test: with which chance draws from p stray at least as far from it as these counts do; both (cells).
+
+    $\chi^2 = \sum (\text{counted} - \text{expected})^2 / \text{expected}$. Cells that expect fewer than 5 are taken
+    together. Something that p never gives has the chance 0.
+    """
+    if counts.shape != p.shape or counts.dim() != 1 or counts.sum() <= 0:
+        raise ValueError(f"Expected counts and probabilities in rows; got {tuple(counts.shape)} and {tuple(p.shape)}.")
+    counts, expected = counts.double(), p.double() / p.double().sum() * counts.sum()
+    if counts[expected == 0].sum() > 0:
+        return 0.0
+    common = expected >= 5
+    counts, expected = (torch.cat([x[common], x[~common].sum()[None]]) for x in (counts, expected))
+    if expected[-1] < 5 and common.any():  # too few to stand alone: to the rarest of the others
+        rarest = expected[:-1].argmin()
+        for x in (counts, expected):
+            x[rarest] += x[-1]
+        counts, expected = counts[:-1], expected[:-1]
+    if len(expected) < 2:
+        raise ValueError("There are too few draws for a test: fewer than two cells expect 5 or more.")
+    chi2 = ((counts - expected) ** 2 / expected).sum()
+    return float(torch.special.gammaincc(torch.tensor((len(expected) - 1) / 2, dtype=chi2.dtype), chi2 / 2))
+
+
 # ── BLEU ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -45,6 +85,17 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter:
     if n < 1:
         raise ValueError(f"An n-gram has at least one token; got n = {n}.")
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+
+
+def distinct(texts: Iterable[Sequence], n: int) -> float:
+    """How varied texts (lists of tokens) are: different n-grams / all n-grams, over all of them; 1 if none comes twice.
+
+    Of a single text it tells how little it repeats itself.
+    """
+    counts = sum((ngrams(text, n) for text in texts), Counter())
+    if not counts:
+        raise ValueError(f"There is no text of {n} tokens or more.")
+    return len(counts) / counts.total()
 
 
 def clipped_matches(candidate: Sequence[str], references: Sequence[Sequence[str]], n: int) -> tuple[int, int]:

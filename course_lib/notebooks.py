@@ -34,10 +34,9 @@ def execute(notebook: NotebookNode, folder: Path = FOLDER, **environment: str) -
     client = NotebookClient(
         notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     )
-    client.store_widget_state = False  # GitHub refuses to show notebooks that carry it
     client.extra_arguments = ["--log-level=ERROR"]  # of the kernel itself, not of the lesson
     client.execute(env=os.environ | environment)
-    notebook.metadata.pop("widgets", None)
+    notebook.metadata.pop("widgets", None)  # the state of widgets: GitHub refuses to show notebooks that carry it
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of day
         if cell.cell_type == "code":

@@ -295,6 +295,29 @@ def heatmap(
         ax.figure.colorbar(image, cax=cax).outline.set_visible(False)
 
 
+def bars(
+    ax: Axes,
+    values: Mapping[str, float],
+    x: str = "",
+    title: str = "",
+    chance: float | None = None,
+    largest: float = 1.0,
+) -> None:
+    """Draw ``{name: value}`` as bars from left to right, each with its number, on a scale from 0 to ``largest``.
+
+    ``chance`` draws a dashed line at what guessing would give.
+    """
+    numbers = [float(value) for value in values.values()]
+    drawn = ax.barh(list(values), numbers, color=PALETTE[0], height=0.6)
+    ax.bar_label(drawn, [f"{number:.2f}" for number in numbers], padding=3)
+    if chance is not None:
+        ax.axvline(chance, color=COLOURS["chance"], linestyle="--")
+        x = x or "dashed: chance"
+    ax.set(xlim=(0, 1.18 * largest), xlabel=x, title=title)
+    ax.invert_yaxis()  # the first on top
+    ax.grid(axis="y", visible=False)
+
+
 def _array(values: Any) -> np.ndarray:
     """Float array of a tensor (on any device, with or without gradient), list or array."""
     if hasattr(values, "detach"):
@@ -315,10 +338,10 @@ def _labels(tokens: Sequence[str] | None, count: int, kind: str) -> list[str]:
     tokens = [str(token) for token in tokens]
     if len(tokens) != count:
         raise ValueError(f"heatmap: the matrix has {count} {kind}s and there are {len(tokens)} {kind} labels.")
-    return [_visible(token) for token in tokens]
+    return [visible(token) for token in tokens]
 
 
-def _visible(token: str, longest: int = 20) -> str:
+def visible(token: str, longest: int = 20) -> str:
     """A token as readers can see it: “␣” for a space, “ε” for the empty one, “□” where the font has no glyph."""
     font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
     token = token.replace("\n", "↵").replace("\t", "⇥").replace(" ", "␣") or "ε"

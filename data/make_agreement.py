@@ -8,26 +8,18 @@ the subject tells the answer: the words in between, the noun next to the verb an
 verbs inside the clauses are past tenses or participles, which are the same in both numbers.
 
 ``python data/make_agreement.py`` writes the file and its line in SHA256SUMS; ``--check`` only compares the bytes.
-Only `random.random` is used, which gives the same numbers in every version of Python.
 """
 
-import argparse
-import csv
-import hashlib
-import io
 import random
 import sys
-from pathlib import Path
+
+from corpus_file import one_of, words, write_or_check
 
 SEED = 2017
 DISTANCES = range(1, 41)  # words between subject and verb; a lesson picks from them
 TRAIN_PAIRS, TEST_PAIRS = 100, 50  # pairs of sentences at each distance
 
 Noun = tuple[str, str]  # singular, plural
-
-
-def words(text: str) -> list[str]:
-    return text.split()
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
@@ -121,10 +113,6 @@ class Clause:
         self.head = None
 
 
-def one_of(draw: random.Random, choices):
-    return choices[int(draw.random() * len(choices))]
-
-
 def clause(subject: Noun, distance: int, draw: random.Random) -> tuple[list[str], list[int]]:
     """``distance`` words that may follow ``subject``, and the numbers of the nouns among them."""
     if distance == 1:
@@ -172,34 +160,5 @@ def rows() -> list[dict[str, str | int]]:
     return result
 
 
-def content() -> bytes:
-    made = rows()
-    text = io.StringIO()
-    writer = csv.DictWriter(text, made[0].keys(), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(made)
-    return text.getvalue().encode()
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Make data/agreement.csv.")
-    parser.add_argument("--check", action="store_true", help="only compare with what is there")
-    check = parser.parse_args().check
-    path = Path(__file__).with_name("agreement.csv")
-    sums = path.with_name("SHA256SUMS")
-    made = content()
-    line = f"{hashlib.sha256(made).hexdigest()}  {path.name}"
-    listed = sums.read_text().splitlines() if sums.exists() else []
-    if check:
-        same = path.exists() and path.read_bytes() == made and line in listed
-        print(f"{path.name}: {'as made' if same else 'differs from what the script makes, or from SHA256SUMS'}")
-        return 0 if same else 1
-    path.write_bytes(made)
-    others = [other for other in listed if not other.endswith(f"  {path.name}")]
-    sums.write_text("\n".join(sorted([*others, line], key=lambda other: other.split()[-1])) + "\n")
-    print(f"{path.name}: {len(made):,} bytes")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check("agreement.csv", rows()))

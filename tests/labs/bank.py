@@ -44,11 +44,22 @@ class Bank:
 
 
 def _register(bank: dict, exercise: str, name: str, function: Callable, says: str) -> Callable:
-    text = textwrap.dedent(inspect.getsource(function))
+    text = textwrap.dedent(_text(function))
     first = ast.parse(text).body[0].lineno  # of `def`, below the decorators
     source = "".join(text.splitlines(keepends=True)[first - 1 :])
     bank.setdefault(exercise, []).append(Answer(exercise, name, function, source, says))
     return function
+
+
+def _text(answer: Callable) -> str:
+    """Its source. Of several classes of one name in a file, `inspect` finds only one: look where its methods are."""
+    if not inspect.isclass(answer):
+        return inspect.getsource(answer)
+    lines, _ = inspect.findsource(inspect.getmodule(answer))
+    method = next(value for value in vars(answer).values() if inspect.isfunction(value)).__code__.co_firstlineno
+    classes = [node for node in ast.walk(ast.parse("".join(lines))) if isinstance(node, ast.ClassDef)]
+    [found] = [node for node in classes if node.lineno < method <= node.end_lineno]
+    return "".join(lines[found.lineno - 1 : found.end_lineno])
 
 
 def answers_of(lesson: str) -> ModuleType:
