@@ -31,7 +31,10 @@ def shift_matrix(k: int, d: int, base: float = 10_000.0) -> Tensor:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    r"""Turn each pair $(x_i, x_{i + d/2})$ by an angle: x (…, length, d), cos and sin (length, d/2) → (…, length, d)."""
+    r"""Turn each pair $(x_i, x_{i + d/2})$ by an angle.
+
+    x (…, length, d), cos and sin of the angles (length, d/2) → (…, length, d)
+    """
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
 
