@@ -55,9 +55,9 @@ class MemoryNetwork(nn.Module):
         hop: Callable = hop,
         std: float = 0.3,
     ):
-        """``facts``: the most facts of a story; ``longest``: the most words of a sentence; ``std``: of the first weights.
+        """``facts``: the most facts of a story; ``longest``: the most words of a sentence.
 
-        0.3 is large enough that a question fits facts with its words better than others from the start.
+        ``std`` is that of the first weights: with 0.3 a question fits facts that share its words from the start.
         """
         super().__init__()
         if hops < 1:

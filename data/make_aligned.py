@@ -6,7 +6,7 @@ libros rojos*), an English passive that is active in Spanish (*the book was read
 the personal *a*, *al* and *del*, negation (*did not sleep*, *no durmió*), and pronouns that Spanish leaves out. Clauses
 are joined to sentences of 4 to 24 English words, as many of each length.
 
-``links`` are pairs *English place-Spanish place*: ``3-4`` is sure, ``3?4`` possible (a word that the other language does
+``links`` are pairs *English place-Spanish place*: ``3-4`` is sure, ``3?4`` possible (a word that the other tongue does
 without, such as *was* in a passive, or the personal *a*).
 
 ``python data/make_aligned.py`` writes the file and its line in SHA256SUMS; ``--check`` only compares the bytes.

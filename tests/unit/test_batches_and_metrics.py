@@ -154,8 +154,9 @@ def test_chance_of_counts_tells_a_fair_die_from_a_loaded_one():
     rare = torch.tensor([0.5, 0.499, 0.001])  # the last one expects 0.1: it goes to its neighbour
     assert chance_of_counts(torch.tensor([50, 49, 1]), rare) == pytest.approx(1, abs=0.02)
     assert chance_of_counts(torch.tensor([50, 49, 1]), torch.tensor([0.5, 0.5, 0.0])) == 0
-    for counts, p in ((torch.ones(2), torch.ones(3)), (torch.zeros(2), torch.ones(2)), (torch.ones(2), torch.ones(2))):
-        with pytest.raises(ValueError, match=r"Expected counts|too few"):
+    assert chance_of_counts(torch.tensor([1, 2]), torch.tensor([0.5, 0.5])) == 1  # too few draws to tell
+    for counts, p in ((torch.ones(2), torch.ones(3)), (torch.zeros(2), torch.ones(2))):
+        with pytest.raises(ValueError, match="Expected counts"):
             chance_of_counts(counts, p)
 
 

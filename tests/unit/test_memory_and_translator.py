@@ -4,7 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.memory import MemoryNetwork, hop
+from course_lib.attention import Alignment
+from course_lib.memory import MemoryNetwork, encode_stories, hop, linear_hop
+from course_lib.tasks import Pairs
+from course_lib.tokenizers import Vocabulary
 from course_lib.training import fit
 from course_lib.transformer import Shape
 from course_lib.translator import RNNTranslator, TransformerTranslator
@@ -134,3 +137,66 @@ def test_too_many_facts_are_refused():
         model(torch.ones(1, 3, 4, dtype=torch.long), torch.ones(1, 4, dtype=torch.long))
     with pytest.raises(ValueError, match="at least one hop; got 0"):
         MemoryNetwork(9, 5, 8, 0, 2, 4)
+
+
+def test_stories_are_encoded_from_1_on_and_the_newest_facts_are_kept():
+    words = Vocabulary(["joe", "went", "home", "slept", "where", "is"])
+    story = "joe slept. joe went home. joe slept"
+    told, asked = encode_stories([story], ["where is joe"], words, facts=2, longest=4)
+    home, is_, joe, slept, went, where = range(1, 7)
+    assert told.tolist() == [[[joe, went, home, 0], [joe, slept, 0, 0]]]
+    assert asked.tolist() == [[where, is_, joe, 0]]
+
+
+def test_a_linear_hop_weighs_by_the_scores_themselves():
+    q, keys, values = torch.randn(2, 3), torch.randn(2, 4, 3), torch.randn(2, 4, 3)
+    mask = torch.tensor([[True] * 4, [True, False, False, True]])
+    new, weights = linear_hop(q, keys, values, mask)
+    assert torch.allclose(weights, (keys @ q[..., None])[..., 0] * mask, atol=1e-6)
+    assert torch.allclose(new, q + (weights[:, None] @ values)[:, 0], atol=1e-5)
+    assert torch.allclose(linear_hop(q, keys, values)[1][0], weights[0])
+
+
+def test_pairs_are_shifted_and_filled_up():
+    pairs = Pairs([["a", "b", "c"], ["a"]], [["x"], ["y", "x"]])
+    words = pairs.target_words
+    assert [words.decode(row) for row in pairs.before] == [["<s>", "x", "</s>"], ["<s>", "y", "x"]]
+    assert pairs.after.tolist() == [[*words.encode(["x", "</s>"]), -100], [*words.encode(["y", "x", "</s>"])]]
+    assert pairs.lengths.tolist() == [3, 1]
+    other = Pairs([["c"]], [["x", "x", "x"]], like=pairs)
+    assert other.source.tolist() == [[pairs.source_words.ids["c"]]]
+    with pytest.raises(ValueError, match="'z'"):
+        Pairs([["z"]], [["x"]], like=pairs)
+
+
+def test_batches_hold_pairs_of_about_one_length():
+    sources = [["a"] * n for n in (1, 2, 3, 4, 9)]
+    draw, generator = Pairs(sources, [["x"] * len(s) for s in sources]).batches(6), torch.Generator().manual_seed(0)
+    met = set()
+    for _ in range(40):
+        (source, lengths, before), after = draw(generator)
+        assert lengths.max() - lengths.min() <= 1
+        assert source.shape == (6, lengths.max())
+        assert before.shape == after.shape == (6, lengths.max() + 1)
+        met |= set(lengths.tolist())
+    assert met == {1, 2, 3, 4, 9}
+
+
+@pytest.mark.parametrize("kind", Alignment.KINDS)
+def test_a_translator_takes_any_score_and_any_look(kind):
+    calls = []
+
+    def look(q, states, mask, score):
+        calls.append(mask.shape)
+        weights = score(q, states).masked_fill(~mask, -1e9).softmax(dim=-1)
+        return weights @ states, weights
+
+    torch.manual_seed(0)
+    model = RNNTranslator(11, 13, 16, attention=Alignment(kind, 16, longest=5), look=look)
+    source, lengths, target = torch.randint(11, (2, 5)), torch.tensor([5, 2]), torch.randint(13, (2, 4))
+    scores, weights = model.decode(target, model.encode(source, lengths))
+    assert calls == [(2, 1, 5)]
+    model.look = RNNTranslator(11, 13, 16, attention=True).look
+    again, same = model.decode(target, model.encode(source, lengths))
+    assert torch.allclose(scores, again, atol=1e-6)
+    assert torch.allclose(weights, same, atol=1e-6)
