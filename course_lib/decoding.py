@@ -6,7 +6,7 @@ once. Everywhere: ``ids`` (batch, length) are the prompts, all of one length; ``
 the token ``end`` a text is over, and filled up with ``end`` until the last one of the batch is over too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,7 +41,8 @@ def top_p(logits: Tensor, p: float) -> Tensor:
 
     A token goes if it and all less probable ones together have at most $1 - p$. (…, vocabulary) → the same.
     """
-    _refuse_unless_probability("top_p", p)
+    if not 0 < p <= 1:
+        raise ValueError(f"top_p must lie in (0, 1]; got {p}.")
     rising, order = logits.sort(dim=-1)
     goes = rising.softmax(dim=-1).cumsum(dim=-1) <= 1 - p
     goes[..., -1] = False  # the best always stays
@@ -50,7 +51,8 @@ def top_p(logits: Tensor, p: float) -> Tensor:
 
 def min_p(logits: Tensor, p: float) -> Tensor:
     r"""Hide tokens less probable than $p \cdot \max_v P(v)$ (Nguyen et al. 2024). (…, vocabulary) → the same."""
-    _refuse_unless_probability("min_p", p)
+    if not 0 < p <= 1:
+        raise ValueError(f"min_p must lie in (0, 1]; got {p}.")
     probabilities = logits.softmax(dim=-1)
     return logits.masked_fill(probabilities < p * probabilities.amax(dim=-1, keepdim=True), HIDDEN)
 
@@ -87,6 +89,16 @@ class Filters:
         return logits
 
 
+def side_by_side(rules: Sequence[Filter]) -> Filter:
+    """Several filters in one batch: with n rules, the first acts on the first n-th of the texts, and so on."""
+
+    def together(logits: Tensor, ids: Tensor) -> Tensor:
+        parts = zip(rules, logits.chunk(len(rules)), ids.chunk(len(rules)), strict=True)
+        return torch.cat([rule(part, so_far) for rule, part, so_far in parts])
+
+    return together
+
+
 def draw(probabilities: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """One token for each text. (batch, vocabulary) → (batch)"""
     return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
@@ -99,6 +111,7 @@ class Reader:
         self.model = model
         self.caches = model.make_caches(batch, longest) if hasattr(model, "make_caches") else None
 
+    @torch.no_grad()
     def __call__(self, ids: Tensor, last: int = 1) -> Tensor:
         """All ids so far (batch, length) → scores after each of the last ones (batch, last, vocabulary)."""
         if self.caches is None:
@@ -118,7 +131,7 @@ class Reader:
 
 def greedy(model: Model, ids: Tensor, new: int, end: int | None = None) -> Tensor:
     """Always the most probable next token. → (batch, length + at most new)"""
-    return _walk(model, ids, new, end, lambda logits, _: logits.argmax(dim=-1))
+    return walk(model, ids, new, lambda logits, _: logits.argmax(dim=-1), end)
 
 
 def sample(
@@ -134,11 +147,13 @@ def sample(
     def choose(logits: Tensor, so_far: Tensor) -> Tensor:
         return draw((filters(logits, so_far) if filters else logits).softmax(dim=-1), generator)
 
-    return _walk(model, ids, new, end, choose)
+    return walk(model, ids, new, choose, end)
 
 
-@torch.no_grad()
-def _walk(model: Model, ids: Tensor, new: int, end: int | None, choose: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def walk(
+    model: Model, ids: Tensor, new: int, choose: Callable[[Tensor, Tensor], Tensor], end: int | None = None
+) -> Tensor:
+    """One token after the other: ``choose(scores (batch, vocabulary), ids so far)`` → the next tokens, (batch)."""
     out, reader = start(model, ids, new, end)
     over = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
     for t in range(ids.shape[1], out.shape[1]):
@@ -151,6 +166,26 @@ def _walk(model: Model, ids: Tensor, new: int, end: int | None, choose: Callable
     return out
 
 
+def extend(scores: Tensor, logits: Tensor, count: int, n: int, length_penalty: float) -> tuple[Tensor, ...]:
+    r"""One step of beam search: the ``count`` most probable of all texts that are one token longer.
+
+    scores (batch, beams): log-probabilities of the beginnings; logits (batch, beams, vocabulary): scores of their next
+    token. → log-probabilities; the same over $n^{\text{length\_penalty}}$, for texts that now have n new tokens; which
+    beam each one continues; its new token. Each (batch, count), best first.
+    """
+    total = scores[..., None] + logits.log_softmax(dim=-1)  # (batch, beams, vocabulary)
+    best, index = total.flatten(1).topk(count)
+    return best, best / n**length_penalty, index // total.shape[-1], index % total.shape[-1]
+
+
+def extend_at_random(scores: Tensor, logits: Tensor, count: int, n: int, length_penalty: float) -> tuple[Tensor, ...]:
+    """As `extend`, but ``count`` different texts are drawn, each with its probability: beam search and random walk."""
+    total = scores[..., None] + logits.log_softmax(dim=-1)
+    index = torch.multinomial(total.flatten(1).softmax(dim=-1), count)
+    best = total.flatten(1).gather(1, index)
+    return best, best / n**length_penalty, index // total.shape[-1], index % total.shape[-1]
+
+
 @torch.no_grad()
 def beam_search(
     model: Model,
@@ -160,6 +195,7 @@ def beam_search(
     length_penalty: float = 1.0,
     early_stopping: bool | str = False,
     end: int | None = None,
+    step: Callable[..., tuple[Tensor, ...]] = extend,
 ) -> tuple[Tensor, Tensor]:
     r"""Keep the ``beams`` best beginnings at each step. → texts (batch, beams, length + at most new) and their scores
 
@@ -170,6 +206,7 @@ def beam_search(
     A batch's text is done when no beginning can beat its worst finished text, as estimated with the length of now
     (``early_stopping=False``) or the best length possible (``"never"``); or as soon as ``beams`` are finished (True).
 
+    ``step`` chooses the continuations: `extend`, or `extend_at_random`.
     The model sees batch · beams rows, those of a text side by side.
     """
     if beams < 1:
@@ -188,18 +225,16 @@ def beam_search(
     open_ = torch.ones(batch, 1, dtype=torch.bool, device=ids.device)
 
     for t in range(length, longest):
-        total = logits.log_softmax(dim=-1).unflatten(0, (batch, beams)) + scores[..., None]
-        vocabulary = total.shape[-1]
         # At most one continuation of each beginning is the end, so among 2 · beams there are enough to go on with.
-        best, index = total.flatten(1).topk(min(2, vocabulary) * beams)  # (batch, 2 · beams)
-        parent, token = index // vocabulary, index % vocabulary
+        count, logits = min(2, logits.shape[-1]) * beams, logits.unflatten(0, (batch, beams))
+        best, entering, parent, token = step(scores, logits, count, t + 1 - length, length_penalty)  # (batch, count)
         over = torch.full_like(token, t + 1 == longest, dtype=torch.bool)
         if end is not None:
             over |= token == end
         if over.any():
             candidates = _pick(texts, parent)
             candidates[..., t] = token
-            entering = (best / (t + 1 - length) ** length_penalty).masked_fill(~(over & open_), HIDDEN)
+            entering = entering.masked_fill(~(over & open_), HIDDEN)
             entering[:, beams:] = HIDDEN  # only what is among the best ``beams`` may finish
             finished_scores, kept = torch.cat([finished_scores, entering], dim=1).topk(beams)
             finished = _pick(torch.cat([finished, candidates], dim=1), kept)
@@ -319,8 +354,3 @@ def start(model: Model, ids: Tensor, new: int, end: int | None) -> tuple[Tensor,
     out = ids.new_full((len(ids), total), 0 if end is None else end)
     out[:, : ids.shape[1]] = ids
     return out, Reader(model, len(ids), total)
-
-
-def _refuse_unless_probability(name: str, p: float) -> None:
-    if not 0 < p <= 1:
-        raise ValueError(f"{name} must lie in (0, 1]; got {p}.")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.output_widget import OutputWidget
 from nbformat import NotebookNode
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
@@ -29,11 +30,23 @@ def lesson(name: str) -> Path:
     return found[0]
 
 
+class Client(NotebookClient):
+    """nbclient, with what an Output widget shows below its cell instead of inside the widget.
+
+    To put it inside, nbclient would send a message on the channel on which it waits for the cell's reply, and now and
+    then it would miss the reply and wait for ever.
+    """
+
+    def register_output_hook(self, msg_id: str, hook: OutputWidget) -> None:
+        pass
+
+    def remove_output_hook(self, msg_id: str, hook: OutputWidget) -> None:
+        pass
+
+
 def execute(notebook: NotebookNode, folder: Path = FOLDER, **environment: str) -> NotebookNode:
     """Run all cells in a new kernel, with ``environment`` set; the outputs are stored in the notebook itself."""
-    client = NotebookClient(
-        notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    )
+    client = Client(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     client.extra_arguments = ["--log-level=ERROR"]  # of the kernel itself, not of the lesson
     client.execute(env=os.environ | environment)
     notebook.metadata.pop("widgets", None)  # the state of widgets: GitHub refuses to show notebooks that carry it

@@ -7,22 +7,24 @@ rejection the token is drawn from what $q$ offers too seldom, $\max(0, p - q)$ n
 $$q(x) \min(1, p(x) / q(x)) + P(\text{rejected}) \cdot \text{residual}(x) = p(x).$$
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from course_lib.decoding import Filter, Model, Reader, draw, start
 
 
-def acceptance(p: Tensor, q: Tensor) -> Tensor:
-    r"""$\min(1, p / q)$ for probabilities of drafted tokens, any shape. What q never drafts, it gives 1."""
-    return torch.where(q > 0, p / q, 1.0).clamp(max=1.0)
+def acceptance(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+    r"""The chance that a drafted token is kept, $\min(1, p / q)$; and whence the token comes if it is not.
 
-
-def residual(p: Tensor, q: Tensor) -> Tensor:
-    r"""$\max(0, p - q)$, normalised: whence a token comes after a rejection. (…, vocabulary) → the same."""
+    That is $\max(0, p - q)$, normalised. All (…, vocabulary). What q never drafts would be kept; where p = q nothing is
+    ever rejected, and the second is p.
+    """
+    kept = torch.where(q > 0, p / q, 1.0).clamp(max=1.0)
     rest = (p - q).clamp(min=0.0)
     total = rest.sum(dim=-1, keepdim=True)
-    return torch.where(total > 0, rest / total, p)  # p = q: nothing is ever rejected
+    return kept, torch.where(total > 0, rest / total, p)
 
 
 @torch.no_grad()
@@ -35,6 +37,7 @@ def speculative(
     filters: Filter | None = None,
     end: int | None = None,
     generator: torch.Generator | None = None,
+    accept: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = acceptance,
 ) -> tuple[Tensor, int]:
     """`sample` from ``model``, with ``ahead`` tokens at a time drafted by ``draft``. → texts, calls of ``model``
 
@@ -68,13 +71,13 @@ def speculative(
         calls += 1
         kept, token = n, draw(p[:, n], generator)
         if n:
-            tokens, drafted = out[:, t : t + n, None], torch.stack(q, dim=1)
-            a = acceptance(p[:, :n].gather(-1, tokens), drafted.gather(-1, tokens))[..., 0]  # (batch, n)
+            chance, rest = accept(p[:, :n], torch.stack(q, dim=1))  # (batch, n, vocabulary)
+            a = chance.gather(-1, out[:, t : t + n, None])[..., 0]  # (batch, n)
             u = torch.rand(a.shape, generator=generator, device=a.device)
             accepted = (u < a) | torch.stack(was_over[:n], dim=1)  # a text that is over holds nobody back
             kept = int(accepted.all(dim=0).cumprod(dim=0).sum())
             if kept < n:
-                fresh = draw(residual(p[:, kept], q[kept]), generator)
+                fresh = draw(rest[:, kept], generator)
                 token = torch.where(accepted[:, kept], out[:, t + kept], fresh)
         out[:, t + kept] = token
         over = _fill(out[:, t + kept], was_over[kept], end)

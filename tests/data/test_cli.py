@@ -42,14 +42,17 @@ def test_list(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(everything())
     assert lines[0].startswith("✓ agreement")
-    assert lines[1].startswith("○ tiny_shakespeare")
-    assert lines[1].endswith("run python -m course_lib fetch tiny_shakespeare")
+    [line] = [line for line in lines if line.startswith("○ tiny_shakespeare")]
+    assert line.endswith("run python -m course_lib fetch tiny_shakespeare")
 
 
 def test_unknown_names(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["fetch", "tiny_shakespear"])
-    assert "there is no tiny_shakespear; there are agreement, tiny_shakespeare" in capsys.readouterr().err
+    assert (
+        "there is no tiny_shakespear; there are agreement, coreference, aligned, stories, tiny_shakespeare"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

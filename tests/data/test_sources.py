@@ -146,7 +146,7 @@ def test_a_hub_without_it(hub: Hub, alone: Path) -> None:
 
 
 def test_names_and_splits_that_there_are_not(alone: Path) -> None:
-    with pytest.raises(ValueError, match=r"no corpus 'shakespeare'; there are agreement, tiny_shakespeare"):
+    with pytest.raises(ValueError, match=r"no corpus 'shakespeare'; there are agreement, .*tiny_shakespeare"):
         load("shakespeare")
     with pytest.raises(ValueError, match=r"agreement has no split 'dev'; it has train, test"):
         load("agreement", "dev")

@@ -28,8 +28,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_lib.decoding import HIDDEN, Filter, Model, draw, start
-
 
 """
 NO_NETWORK = """

@@ -197,6 +197,13 @@ def test_beam_search_at_random_equals_generate_with_the_same_seed(family, seed):
         same(texts.flatten(0, 1), expected, f"length penalty {length_penalty}, end {end}")
 
 
+def test_rules_side_by_side_act_each_on_its_own_texts():
+    logits, ids = torch.randn(6, WORDS), torch.randint(WORDS, (6, 4))
+    rules = [Filters(top_k=2), Filters(repetition_penalty=1.5), lambda z, _: -z]
+    expected = torch.cat([rule(logits[i : i + 2], ids[i : i + 2]) for rule, i in zip(rules, (0, 2, 4), strict=True)])
+    same(decoding.side_by_side(rules)(logits, ids), expected, "side by side")
+
+
 def test_greedy_misses_the_most_probable_text():
     """The lectures' tree: the likely first word leads to an unlikely text."""
     start, yes, ok, _ = range(4)
