@@ -68,3 +68,11 @@ def test_lessons_by_the_start_of_their_names(lesson):
 def test_a_lesson_without_a_picture_is_refused(lesson):
     with pytest.raises(ValueError, match="tagged 'picture'"):
         notebooks.picture(nbformat.read(lesson("1"), as_version=4))
+
+
+def test_what_an_output_widget_shows_stands_below_its_cell():
+    """nbclient's own way, into the widget, now and then loses the reply of a cell and waits for ever."""
+    cell = "import ipywidgets\nout = ipywidgets.Output()\nwith out:\n    print('seen')\nout"
+    notebook = notebooks.execute(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)]))
+    assert [output.text for output in notebook.cells[0].outputs if output.output_type == "stream"] == ["seen\n"]
+    assert "widgets" not in notebook.metadata
