@@ -15,7 +15,8 @@ test: ready chromium  ## set everything up and run all tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadfile -q notebooks
 
 bench: ready  ## our code beside its peers; then the claims of all lessons on five seeds, with one thread and with two
-	$(BIN)/python benchmarks/training_step.py
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt nano-gpt  # nanoGPT's model, a peer
+	for name in training_step memory generation bpe; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(BIN)/python benchmarks/claims.py
 
 notebooks: ready  ## run every lesson and store its outputs
