@@ -1,7 +1,7 @@
 """Do the claims of the lessons hold on other seeds, and with one thread as with two?
 
     python benchmarks/claims.py            # all lessons, seeds 0 … 4 with two threads, seed 0 with one
-    python benchmarks/claims.py 01 --seeds 0 1
+    python benchmarks/claims.py 01 --seeds 0 1 --threads 1
 
 A claim that holds on one seed only is not a claim. Each run takes as long as the lesson. Prints one table a lesson: the
 bound, and what was measured in each run; ends with 1 if a claim failed.
@@ -36,8 +36,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lessons", nargs="*", metavar="LESSON")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--threads", nargs="+", type=int, default=[2, 1], help="the first for all seeds")
     chosen = parser.parse_args()
-    runs = [(seed, 2) for seed in chosen.seeds] + [(chosen.seeds[0], 1)]
+    runs = [(seed, chosen.threads[0]) for seed in chosen.seeds]
+    runs += [(chosen.seeds[0], threads) for threads in chosen.threads[1:]]
     failed = 0
     for path in [notebooks.lesson(name) for name in chosen.lessons] or notebooks.lessons():
         columns = []

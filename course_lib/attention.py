@@ -83,6 +83,14 @@ def padding_mask(lengths: Tensor, longest: int) -> Tensor:
     return (torch.arange(longest, device=lengths.device) < lengths[:, None])[:, None, None]
 
 
+def target_mask(lengths: Tensor, longest: int) -> Tensor:
+    """What each token of a filled-up target may see: true tokens, not ahead. (batch, 1, longest, longest)"""
+    places = torch.arange(longest, device=lengths.device)
+    true = places < lengths[:, None]  # (batch, keys)
+    behind = places <= places[:, None]  # (queries, keys)
+    return true[:, None, None] & behind
+
+
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Softmax over the last dimension, 0 where the mask hides. A row that is hidden altogether becomes 0, not NaN."""
     if mask is None:
@@ -151,6 +159,17 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).reshape(batch, length, heads * d_head)
 
 
+def update_cache(cache: "Cache", k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Add the keys and values of new tokens, (batch, heads, new, d_head); returns those of all tokens so far."""
+    end = cache.length + k.shape[2]
+    if end > cache.keys.shape[2]:
+        raise ValueError(f"The cache has room for {cache.keys.shape[2]} tokens; {end} are needed.")
+    cache.keys.narrow(2, cache.length, k.shape[2]).copy_(k)  # as cache.keys[:, :, length:end] = k, and quicker
+    cache.values.narrow(2, cache.length, k.shape[2]).copy_(v)
+    cache.length = end
+    return cache.keys.narrow(2, 0, end), cache.values.narrow(2, 0, end)
+
+
 class Cache:
     """Keys and values of the tokens so far, so that each new token is computed once. Room is made at the start."""
 
@@ -158,14 +177,7 @@ class Cache:
         self.keys, self.values = (like.new_empty(batch, heads, longest, d_head) for _ in range(2))
         self.length = 0
 
-    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the keys and values of new tokens, (batch, heads, new, d_head); returns those of all tokens so far."""
-        end = self.length + k.shape[2]
-        if end > self.keys.shape[2]:
-            raise ValueError(f"The cache has room for {self.keys.shape[2]} tokens; {end} are needed.")
-        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = k, v
-        self.length = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+    append = update_cache
 
     def select(self, rows: Tensor) -> None:
         """Text i continues what was text ``rows[i]``; rows may repeat, and be more or fewer than the batch."""

@@ -2,8 +2,12 @@
 
 ``model(ids)``: (batch, length) → scores of the next token (batch, length, vocabulary). Any such function will do. Where
 the model has ``make_caches(batch, longest)`` and takes ``model(ids, caches)``, as our `GPT`, each token is computed
-once. Everywhere: ``ids`` (batch, length) are the prompts, all of one length; ``new`` is the most tokens to add; after
-the token ``end`` a text is over, and filled up with ``end`` until the last one of the batch is over too.
+once. Everywhere: ``ids`` (batch, length) are the prompts; ``new`` is the most tokens to add; after the token ``end`` a
+text is over, and filled up with ``end`` until the last one of the batch is over too.
+
+Prompts of different length go in filled up at the left, ``pad_sequence(prompts, True, padding_side="left")``, with
+their true ``lengths`` (batch): `greedy` and `sample` then write what they would write for each prompt alone. The model
+has to take ``skip`` for that, the number of fillers of each text, as our `GPT` does.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from course_lib.next_token import NextToken
 
 Model = Callable[..., Tensor]
 Filter = Callable[[Tensor, Tensor], Tensor]  # scores (batch, vocabulary), ids so far (batch, length) → scores
@@ -107,21 +113,61 @@ def draw(probabilities: Tensor, generator: torch.Generator | None = None) -> Ten
 class Reader:
     """A model that reads on from where it stopped: from its caches if it has any, else from the start each time."""
 
-    def __init__(self, model: Model, batch: int, longest: int):
-        self.model = model
+    def __init__(self, model: Model, batch: int, longest: int, skip: Tensor | None = None):
+        """``skip`` (batch): so many tokens at the start of each text are filler."""
+        self.model, self.settings = model, {} if skip is None else {"skip": skip}
         self.caches = model.make_caches(batch, longest) if hasattr(model, "make_caches") else None
+        self.next_token = NextToken(model) if self.caches and NextToken.fits(model) else None
+        self.rows: list[int] | None = None  # text i stands in this row of the caches; None: in row i
 
     @torch.no_grad()
     def __call__(self, ids: Tensor, last: int = 1) -> Tensor:
         """All ids so far (batch, length) → scores after each of the last ones (batch, last, vocabulary)."""
         if self.caches is None:
-            return self.model(ids)[:, -last:].float()
-        return self.model(ids[:, self.caches[0].length :], self.caches)[:, -last:].float()
+            return self.model(ids, **self.settings)[:, -last:].float()
+        new = ids[:, self.caches[0].length :]
+        if self.rows is not None:
+            new = torch.empty_like(new).index_copy_(0, torch.tensor(self.rows, device=ids.device), new)
+        if self.next_token is not None and new.shape[1] == 1:
+            scores = self.next_token(new[:, 0], self.caches, **self.settings)[:, None]
+        else:
+            scores = self.model(new, self.caches, **self.settings)[:, -last:]
+        return (scores if self.rows is None else scores[self.rows]).float()
 
     def select(self, rows: Tensor) -> None:
         """From now on, text i of the batch continues what was text ``rows[i]``."""
         for cache in self.caches or ():
             cache.select(rows)
+
+    def continue_beams(self, parents: Tensor) -> None:
+        """Beam j of text i continues its beam ``parents[i, j]``, with little copying. parents (batch, beams)
+
+        A beam that is continued stays in its row of the caches. Its second and further continuations go to rows whose
+        beams are given up; what both rows share is not copied again, and mostly they have parted only lately.
+        """
+        if self.caches is None:
+            return
+        beams, length = parents.shape[1], self.caches[0].length
+        if self.rows is None:  # just after the prompt, which all beams share
+            self.rows = list(range(parents.numel()))
+            self.shared = [[length] * len(self.rows) for _ in self.rows]  # so many first tokens two rows have in common
+        before, self.rows = self.rows, []
+        for i, chosen in enumerate(parents.tolist()):
+            continued = [before[i * beams + j] for j in chosen]
+            given_up = set(before[i * beams : (i + 1) * beams]) - set(continued)
+            for k, row in enumerate(continued):
+                self.rows.append(self._copied(row, given_up.pop(), length) if row in continued[:k] else row)
+
+    def _copied(self, row: int, to: int, length: int) -> int:
+        """Let row ``to`` of the caches hold the first ``length`` tokens of another row."""
+        alike = self.shared[row][to]
+        for cache in self.caches:
+            for room in (cache.keys, cache.values):
+                room[to, :, alike:length] = room[row, :, alike:length]
+        for other, common in enumerate(self.shared[row]):
+            self.shared[to][other] = self.shared[other][to] = common
+        self.shared[row][to] = self.shared[to][row] = length
+        return to
 
     def forget(self, length: int) -> None:
         """Go back to the first ``length`` tokens."""
@@ -129,9 +175,9 @@ class Reader:
             cache.length = min(cache.length, length)
 
 
-def greedy(model: Model, ids: Tensor, new: int, end: int | None = None) -> Tensor:
+def greedy(model: Model, ids: Tensor, new: int, end: int | None = None, lengths: Tensor | None = None) -> Tensor:
     """Always the most probable next token. → (batch, length + at most new)"""
-    return walk(model, ids, new, lambda logits, _: logits.argmax(dim=-1), end)
+    return walk(model, ids, new, lambda logits, _: logits.argmax(dim=-1), end, lengths)
 
 
 def sample(
@@ -141,20 +187,26 @@ def sample(
     filters: Filter | None = None,
     end: int | None = None,
     generator: torch.Generator | None = None,
+    lengths: Tensor | None = None,
 ) -> Tensor:
     """A random walk: each token drawn from softmax(filters(scores)). → (batch, length + at most new)"""
 
     def choose(logits: Tensor, so_far: Tensor) -> Tensor:
         return draw((filters(logits, so_far) if filters else logits).softmax(dim=-1), generator)
 
-    return walk(model, ids, new, choose, end)
+    return walk(model, ids, new, choose, end, lengths)
 
 
 def walk(
-    model: Model, ids: Tensor, new: int, choose: Callable[[Tensor, Tensor], Tensor], end: int | None = None
+    model: Model,
+    ids: Tensor,
+    new: int,
+    choose: Callable[[Tensor, Tensor], Tensor],
+    end: int | None = None,
+    lengths: Tensor | None = None,
 ) -> Tensor:
     """One token after the other: ``choose(scores (batch, vocabulary), ids so far)`` → the next tokens, (batch)."""
-    out, reader = start(model, ids, new, end)
+    out, reader = start(model, ids, new, end, lengths)
     over = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
     for t in range(ids.shape[1], out.shape[1]):
         token = choose(reader(out[:, :t])[:, -1], out[:, :t])  # (batch)
@@ -162,7 +214,9 @@ def walk(
         if end is not None:
             over |= token == end
             if over.all():
-                return out[:, : t + 1]
+                out = out[:, : t + 1]
+                break
+    out[:, : ids.shape[1]] = ids  # with the fillers that came
     return out
 
 
@@ -215,7 +269,6 @@ def beam_search(
         raise ValueError(f"early_stopping must be True, False or 'never'; got {early_stopping!r}.")
     out, reader = start(model, ids, new, end)
     batch, length, longest = len(ids), ids.shape[1], out.shape[1]
-    first_rows = torch.arange(batch, device=ids.device)[:, None] * beams  # (batch, 1)
     texts = out[:, None].repeat(1, beams, 1)  # the beginnings (batch, beams, longest)
     logits = reader(out[:, :length])[:, -1].repeat_interleave(beams, dim=0)  # (batch · beams, vocabulary)
     reader.select(torch.arange(batch, device=ids.device).repeat_interleave(beams))
@@ -251,7 +304,7 @@ def beam_search(
             open_ &= scores[:, :1] / n**length_penalty > worst
         if t + 1 == longest or not open_.any():
             break
-        reader.select((first_rows + parent).flatten())
+        reader.continue_beams(parent)
         logits = reader(texts[..., : t + 1].flatten(0, 1))[:, -1]
 
     if end is not None:
@@ -309,11 +362,11 @@ def contrastive_search(
         raise ValueError(f"k must be at least 1; got {k}.")
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must lie in [0, 1]; got {alpha}.")
-    out, reader = start(model, ids, new, end)
-    batch, length = ids.shape
+    batch, length = ids.shape if ids.dim() == 2 else (0, 0)  # other shapes are refused by start
     seen = []
     hook = model.stack.register_forward_hook(lambda module, args, output: seen.append(output[0]))
     try:
+        out, reader = start(model, ids, new, end)
         logits = reader(ids)[:, -1]
         past = F.normalize(seen.pop(), dim=-1)  # (batch, length, d)
         k = min(k, logits.shape[-1])
@@ -340,7 +393,7 @@ def contrastive_search(
     return out
 
 
-def start(model: Model, ids: Tensor, new: int, end: int | None) -> tuple[Tensor, Reader]:
+def start(model: Model, ids: Tensor, new: int, end: int | None, lengths: Tensor | None = None) -> tuple[Tensor, Reader]:
     """Room for prompts and new tokens, (batch, length + new), and a reader; bad input is refused here."""
     if ids.dim() != 2 or ids.numel() == 0 or ids.is_floating_point():
         raise ValueError(
@@ -353,4 +406,12 @@ def start(model: Model, ids: Tensor, new: int, end: int | None) -> tuple[Tensor,
         raise ValueError(f"The model sees at most {longest} tokens; {ids.shape[1]} + {new} are asked for.")
     out = ids.new_full((len(ids), total), 0 if end is None else end)
     out[:, : ids.shape[1]] = ids
-    return out, Reader(model, len(ids), total)
+    if lengths is None:
+        return out, Reader(model, len(ids), total)
+    if lengths.shape != ids.shape[:1] or lengths.min() < 1 or lengths.max() > ids.shape[1]:
+        raise ValueError(f"Expected {len(ids)} lengths from 1 to {ids.shape[1]}; got {lengths.tolist()}.")
+    skip = ids.shape[1] - lengths  # (batch)
+    # The model does not see fillers. Filters do: to them, the text begins with its first token, again and again.
+    filler = torch.arange(ids.shape[1], device=ids.device) < skip[:, None]
+    out[:, : ids.shape[1]] = torch.where(filler, ids.gather(1, skip[:, None]), ids)
+    return out, Reader(model, len(ids), total, skip)

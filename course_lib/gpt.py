@@ -45,12 +45,17 @@ class GPT(nn.Module):
         self.dropout = nn.Dropout(shape.dropout)
         initialise(self, shape.layers)
 
-    def forward(self, ids: Tensor, caches: list[Cache] | None = None) -> Tensor:
+    def forward(self, ids: Tensor, caches: list[Cache] | None = None, skip: Tensor | None = None) -> Tensor:
         """ids (batch, length) → scores of the next token after each of them (batch, length, vocabulary).
 
-        With ``caches`` (see `make_caches`), ids are only the new tokens; what came before is remembered.
+        With ``caches`` (see `make_caches`), ids are only the new tokens; what came before is remembered. ``skip``
+        (batch): so many tokens at the start of each text are filler that nobody sees; positions count after them.
         """
-        h, _ = self.stack(self._embedded(ids, caches), caches=caches)
+        x, mask = self._embedded(ids, caches, skip), None
+        if skip is not None:
+            keys = (caches[0].length if caches else 0) + ids.shape[1]
+            mask = (torch.arange(keys, device=ids.device) >= skip[:, None])[:, None, None]  # (batch, 1, 1, keys)
+        h, _ = self.stack(x, mask, caches=caches)
         return h @ self.embed.weight.T
 
     def attention_weights(self, ids: Tensor) -> list[Tensor]:
@@ -61,7 +66,7 @@ class GPT(nn.Module):
         """Empty caches for a batch of texts of at most ``longest`` tokens."""
         return self.stack.make_caches(batch, longest or self.shape.longest, self.embed.weight)
 
-    def _embedded(self, ids: Tensor, caches: list[Cache] | None) -> Tensor:
+    def _embedded(self, ids: Tensor, caches: list[Cache] | None, skip: Tensor | None = None) -> Tensor:
         start = caches[0].length if caches else 0
         refuse_unfit_ids(ids, self.shape.vocabulary)
         end = start + ids.shape[1]
@@ -69,5 +74,6 @@ class GPT(nn.Module):
             raise ValueError(f"The model sees at most {self.shape.longest} tokens; got {end}.")
         x = self.embed(ids)
         if self.places is not None:
-            x = x + self.places(torch.arange(start, end, device=ids.device))
+            places = torch.arange(start, end, device=ids.device)
+            x = x + self.places(places if skip is None else (places - skip[:, None]).clamp(min=0))
         return self.dropout(x)

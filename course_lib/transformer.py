@@ -4,7 +4,7 @@ r"""The Transformer's block and stacks: attention and a feed-forward layer, each
 - Pre-norm, 2019: $x \leftarrow x + f(\text{LN}(x))$, and one more norm at the end of the stack.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -71,6 +71,16 @@ class FeedForward(nn.Module):
         return self.output(self.activation(h))
 
 
+def block(x: Tensor, layers: Iterable[Callable], norms: Iterable[Callable], pre_norm: bool = True) -> Tensor:
+    r"""The layers one after the other, each with a residual path and its norm: $x + f(\text{LN}(x))$, as in 2019.
+
+    Without ``pre_norm``: $\text{LN}(x + f(x))$, as in 2017. x, and what each layer and norm gives: (batch, length, d)
+    """
+    for layer, norm in zip(layers, norms, strict=True):
+        x = x + layer(norm(x)) if pre_norm else norm(x + layer(x))
+    return x
+
+
 class Block(nn.Module):
     """Self-attention, in a decoder also attention to the encoder's output, and feed-forward; one class for all."""
 
@@ -85,6 +95,7 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(shape)
         self.feed_forward_norm = norm(shape)
         self.dropout = nn.Dropout(shape.dropout)
+        self.combine = block  # may be your own
 
     def forward(
         self,
@@ -97,21 +108,27 @@ class Block(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """x (batch, length, d) → (batch, length, d), and the weights if asked for: in a decoder with ``cross`` those of
         the attention to ``memory``, else those of self-attention."""
-        cross = self.shape.cross
-        h = self._before(self.attention_norm, x)
-        h, weights = self.attention(h, None, mask, self.shape.causal, cache, want_weights and not cross)
-        x = self._after(self.attention_norm, x + self.dropout(h))
-        if cross:
-            h, weights = self.cross(self._before(self.cross_norm, x), memory, memory_mask, want_weights=want_weights)
-            x = self._after(self.cross_norm, x + self.dropout(h))
-        h = self.feed_forward(self._before(self.feed_forward_norm, x))
-        return self._after(self.feed_forward_norm, x + self.dropout(h)), weights
+        weights = None
 
-    def _before(self, norm: nn.Module, x: Tensor) -> Tensor:
-        return norm(x) if self.shape.pre_norm else x
+        def attend(h: Tensor) -> Tensor:
+            nonlocal weights
+            wanted = want_weights and not self.shape.cross
+            h, weights = self.attention(h, None, mask, self.shape.causal, cache, wanted)
+            return self.dropout(h)
 
-    def _after(self, norm: nn.Module, x: Tensor) -> Tensor:
-        return x if self.shape.pre_norm else norm(x)
+        def look_across(h: Tensor) -> Tensor:
+            nonlocal weights
+            h, weights = self.cross(h, memory, memory_mask, want_weights=want_weights)
+            return self.dropout(h)
+
+        def transform(h: Tensor) -> Tensor:
+            return self.dropout(self.feed_forward(h))
+
+        layers, norms = [attend, transform], [self.attention_norm, self.feed_forward_norm]
+        if self.shape.cross:
+            layers.insert(1, look_across)
+            norms.insert(1, self.cross_norm)
+        return self.combine(x, layers, norms, self.shape.pre_norm), weights
 
 
 class Stack(nn.Module):

@@ -7,8 +7,17 @@ from torch import nn
 from torch.nn import functional as F
 
 from course_lib import decoding, pretrained
-from course_lib.decoding import Filters, beam_search, contrastive_search, exhaustive, greedy, log_probability, sample
+from course_lib.decoding import (
+    Filters,
+    beam_search,
+    contrastive_search,
+    exhaustive,
+    greedy,
+    log_probability,
+    sample,
+)
 from course_lib.gpt import GPT, GPTShape
+from course_lib.next_token import Matrix, NextToken
 from course_lib.speculative import acceptance, speculative
 
 CASES = pytest.mark.parametrize("seed", [0, 1, RUN, RUN + 1])
@@ -119,6 +128,48 @@ def test_beam_search_equals_generate(family, seed, early_stopping):
         close(scores.flatten(), expected.sequences_scores, what)
         again, _ = beam_search(uncached(ours), ids, NEW, beams, length_penalty, early_stopping, end)
         same(again, texts, f"{what}, uncached")
+
+
+def left_padded(prompts: list[torch.Tensor], filler: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    ids = nn.utils.rnn.pad_sequence(prompts, True, filler, padding_side="left")
+    return ids, torch.tensor([len(prompt) for prompt in prompts])
+
+
+@PAIRS
+@pytest.mark.compares("greedy, sample", "transformers' generate with left padding")
+def test_prompts_of_different_length_equal_generate_with_left_padding(family, seed):
+    ours, theirs, _ = pair(family, seed)
+    prompts = [torch.randint(WORDS, (length,)) for length in (4, 1, 7, 2)]
+    ids, lengths = left_padded(prompts)
+    mask = (torch.arange(7) >= 7 - lengths[:, None]).long()
+    whole = greedy(ours, ids, NEW, lengths=lengths)
+    for end in (None, int(whole[0, 9])):
+        settings = {"attention_mask": mask, "max_new_tokens": NEW, "eos_token_id": end, "pad_token_id": end or 0}
+        expected = theirs.generate(ids, do_sample=False, **settings)
+        for model in (ours, lambda ids, skip: ours(ids, skip=skip)):
+            same(greedy(model, ids, NEW, end, lengths), expected, f"greedy, end {end}")
+        torch.manual_seed(seed)
+        expected = theirs.generate(ids, do_sample=True, temperature=0.8, top_k=9, **settings)
+        torch.manual_seed(seed)
+        found = sample(ours, ids, NEW, Filters(temperature=0.8, top_k=9), end, lengths=lengths)
+        same(found, expected, f"sample, end {end}")
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "alibi", "none"])
+@CASES
+def test_prompts_of_different_length_equal_each_alone(seed, positions):
+    model = small(seed, words=WORDS, positions=positions)
+    prompts = [torch.randint(WORDS, (length,)) for length in (3, 6, 1)]
+    ids, lengths = left_padded(prompts, filler=5)
+    colder = Filters(repetition_penalty=1.5, temperature=0)  # a filler is no repetition
+    for decode in (
+        lambda ids, lengths=None: greedy(model, ids, 9, lengths=lengths),
+        lambda ids, lengths=None: sample(model, ids, 9, colder, lengths=lengths),
+    ):
+        together = decode(ids, lengths)
+        same(together[:, :6], ids, "the prompts come back as they went in")
+        for prompt, row in zip(prompts, together, strict=True):
+            same(row[6 - len(prompt) :], decode(prompt[None])[0], f"{len(prompt)} tokens, {positions}")
 
 
 @CASES
@@ -236,6 +287,67 @@ def test_a_wide_beam_is_exhaustive_search(seed):
     close(narrow[1], scores[0], "16 beams hold all beginnings of 2 tokens")
 
 
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+@CASES
+def test_the_quick_way_equals_the_model(seed, pieces, monkeypatch):
+    """Every shape that `NextToken` says it fits, for one text and for several, in one piece and in more."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: pieces)
+    for changes in (
+        {}, {"positions": "sinusoidal"}, {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False},
+        {"heads": 4, "kv_heads": 2, "positions": "rotary"}, {"heads": 4, "kv_heads": 1}, {"positions": "none"},
+    ):  # fmt: skip
+        model = small(seed, words=WORDS, **changes)
+        assert NextToken.fits(model)
+        quick = NextToken(model)
+        for batch in (1, 3):
+            ids, skip = torch.randint(WORDS, (batch, 8)), torch.randint(4, (batch,))
+            for settings in ({}, {"skip": skip}):
+                one, other = model.make_caches(batch), model.make_caches(batch)
+                for caches in (one, other):
+                    model(ids[:, :5], caches, **settings)
+                for t in range(5, 8):
+                    expected = model(ids[:, t : t + 1], one, **settings)[:, 0]
+                    close(quick(ids[:, t], other, **settings), expected, f"{changes}, batch {batch}", 1e-12)
+                    assert other[0].length == t + 1
+        x = torch.randn(3, 16, dtype=torch.double)
+        linear = model.stack.blocks[0].attention.qkv
+        close(Matrix(linear.weight, linear.bias)(x), linear(x), "one matrix", 1e-12)
+
+
+def test_the_quick_way_is_not_taken_where_it_would_be_another_model():
+    model = small(0)
+    assert NextToken.fits(model)
+    assert not NextToken.fits(uncached(model))
+    for changes in ({"pre_norm": False}, {"positions": "alibi"}):
+        assert not NextToken.fits(small(0, **changes))
+    assert not NextToken.fits(small(0, dropout=0.1).train())
+    assert NextToken.fits(small(0, dropout=0.1))
+
+    class Other(nn.Linear):
+        pass
+
+    changed = small(0)
+    changed.stack.blocks[1].attention.output = Other(16, 16)
+    assert not NextToken.fits(changed)
+    changed = small(0)
+    changed.stack.blocks[1].combine = lambda x, layers, norms, pre_norm: x
+    assert not NextToken.fits(changed)
+    with model.stack.blocks[0].attention.register_forward_hook(lambda *_: None):
+        assert not NextToken.fits(model)
+    assert NextToken.fits(model)
+
+
+def test_what_is_written_can_be_trained_on():
+    """The quick way computes in inference mode; its tokens are ordinary ones all the same."""
+    model = small(0)
+    for texts in (
+        greedy(model, torch.zeros(1, 2, dtype=torch.long), 5),
+        beam_search(model, torch.ones(1, 2).long(), 5)[0][0],
+    ):
+        model(texts).sum().backward()
+        assert model.embed.weight.grad.abs().sum() > 0
+
+
 @CASES
 @pytest.mark.compares("contrastive_search", "its definition, written naively")
 def test_contrastive_search_equals_its_definition(seed):
@@ -271,6 +383,8 @@ def test_contrastive_search_equals_its_definition(seed):
         first = (found[0, 4:] == end).nonzero()[0, 0] + 5
         same(stopped, found[0, :first], "with an end")
     same(contrastive_search(model, ids, 8, 4, 0.0), greedy(model, ids, 8), "alpha 0")
+    with pytest.raises(ValueError, match="At least 1 new token"):
+        contrastive_search(model, ids, 0)
     assert not model.stack._forward_hooks
 
 
@@ -379,6 +493,9 @@ def test_bad_input_is_refused_in_words():
         (lambda: greedy(model, ids[0], 3), "Expected ids of shape"),
         (lambda: greedy(model, ids.float(), 3), "whole numbers"),
         (lambda: greedy(model, ids, 0), "At least 1 new token"),
+        (lambda: greedy(model, ids, 3, lengths=torch.tensor([4])), r"1 lengths from 1 to 3; got \[4\]"),
+        (lambda: greedy(model, ids, 3, lengths=torch.tensor([1, 2])), "Expected 1 lengths"),
+        (lambda: contrastive_search(model, ids[0], 3), "Expected ids of shape"),
         (lambda: sample(model, ids, 22), r"at most 24 tokens; 3 \+ 22 are asked for"),
         (lambda: beam_search(model, ids, 3, beams=0), "at least 1 beam; got 0"),
         (lambda: beam_search(model, ids, 3, early_stopping="soon"), "True, False or 'never'; got 'soon'"),
