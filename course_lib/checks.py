@@ -199,6 +199,23 @@ def signature_check(reference: Callable) -> Check:
     return signature
 
 
+def device_check(*arguments: Any) -> Check:
+    """The answer must make its tensor on the device that it is handed after ``arguments``.
+
+    The meta device, which keeps no numbers, stands in for a GPU: so it shows on any machine.
+    """
+
+    def device(answer: Callable) -> None:
+        try:
+            made_there = answer(*arguments, torch.device("meta")).device.type == "meta"
+        except (RuntimeError, TypeError, NotImplementedError):  # tensors of two devices met
+            made_there = False
+        if not made_there:
+            raise Wrong("The numbers are right, but the result is not made on the device asked for: hand `device` on.")
+
+    return device
+
+
 def function_checks(
     reference: Callable,
     cases: Sequence[tuple],
@@ -266,9 +283,10 @@ def function_checks(
 
     def dtypes(answer: Callable) -> None:
         double = tuple(v.double() if _is_float(v) else v for v in cases[0])
+        given = "With float64 inputs " if any(map(_is_float, double)) else ""
         for name, value, want in zip(returns, outputs(answer, double), _tuple(reference(*double)), strict=True):
             if value.dtype != want.dtype and (differentiable or not _is_float(value)):
-                raise Wrong(f"With float64 inputs {name} must be {want.dtype}; got {value.dtype}: is a dtype fixed?")
+                raise Wrong(f"{given}{name} must be {want.dtype}; got {value.dtype}: is a dtype fixed?")
 
     def devices(answer: Callable) -> None:
         """Where the lesson runs on a GPU, the answer has to."""

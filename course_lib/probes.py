@@ -23,5 +23,6 @@ def linear_probe(hidden: Tensor, labels: Tensor, classes: int, penalty: float = 
 
 def probe_accuracy(weights: Tensor, hidden: Tensor, labels: Tensor) -> float:
     """The share of rows whose class the probe names. weights (d + 1, classes), hidden (n, d), labels (n)."""
+    weights = weights.to(hidden)  # a probe may have been computed in double
     scores = hidden @ weights[:-1] + weights[-1]  # (n, classes)
     return (scores.argmax(dim=1) == labels).float().mean().item()

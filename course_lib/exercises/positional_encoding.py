@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from course_lib.checks import Exercise, Wrong, function_checks
+from course_lib.checks import Exercise, Wrong, device_check, function_checks
 from course_lib.positions import alibi, rotate, shift_matrix, sinusoidal
 from course_lib.probes import linear_probe
 
@@ -114,6 +114,10 @@ table = Exercise(
             ),
             (
                 lambda length, d, base=BASE: sinusoidal(d, length + length % 2, base).T[:length],
+                "Rows and columns are swapped: one row for each position, one column for each entry.",
+            ),
+            (
+                lambda length, d, base=BASE: sinusoidal(length, d, base).T,
                 "Rows and columns are swapped: one row for each position, one column for each entry.",
             ),
         ],
@@ -349,16 +353,17 @@ def _never_above_zero(answer: Callable) -> None:
         raise Wrong("A query and the key at its own place have distance 0, so the bias there must be 0.")
 
 
-lower = Exercise(
-    id="5.4",
-    title="ALiBi",
-    reference=alibi,
-    checks=function_checks(
+_bias_checks = [
+    *function_checks(
         alibi,
         [(4, 5, 5, None), (8, 2, 6, None), (1, 3, 3, None), (2, 1, 7, None)],
         returns=["the bias"],
         differentiable=False,
         slips=[
+            (
+                _alibi_variant(ahead=lambda t: torch.where(t > 0, -torch.inf, t)),
+                "Keys ahead of the query get −∞; here they get 0: to hide them is the causal mask's work.",
+            ),
             (
                 _alibi_variant(ahead=lambda t: -t.clamp(max=0)),
                 "The sign is wrong: far keys are favoured. The bias is MINUS slope times distance.",
@@ -392,6 +397,10 @@ lower = Exercise(
                 "The slopes grow from head to head: the exponent is MINUS 8h/H.",
             ),
             (
+                _alibi_variant(slopes=lambda h: 2.0 ** (-8.0 / torch.arange(1, h + 1))),
+                "The exponent is −8/h; it is −8h/H, with H the number of heads.",
+            ),
+            (
                 _alibi_variant(slopes=torch.ones),
                 "All heads have the slope 1; head h has 2^(−8h/H).",
             ),
@@ -403,9 +412,27 @@ lower = Exercise(
                 lambda heads, queries, keys, device=None: alibi(heads, keys, keys).transpose(1, 2)[:, :queries],
                 "Queries and keys are swapped: rows are queries, columns are keys.",
             ),
+            (
+                lambda heads, queries, keys, device=None: alibi(heads, queries, keys).transpose(1, 2),
+                "The last two dimensions are swapped: (heads, queries, keys), rows are queries, columns are keys.",
+            ),
         ],
         properties=[_never_above_zero],
     ),
+    device_check(4, 3, 5),
+]
+
+lower = Exercise(
+    id="5.4",
+    title="ALiBi",
+    reference=alibi,
+    checks=_bias_checks,
+    crashes=[
+        (
+            "must match the size",
+            "The slopes need two more dimensions, to meet every query and key: `slopes[:, None, None]`, (heads, 1, 1).",
+        ),
+    ],
     nudge="Two small tables and one product: a slope for each head, (heads, 1, 1), and minus the distance for each "
     "query and key, (queries, keys). Where does query 0 stand if the last query stands at the last key?",
     sketch="""
@@ -510,7 +537,14 @@ probe = Exercise(
     ),
     crashes=[
         ("applicable for index tensor", "`F.one_hot` wants whole numbers: give it the labels as they are."),
-        ("same dtype", "`F.one_hot` gives whole numbers: turn them into the type of `hidden` (`.to(hidden.dtype)`)."),
+        ("!= long int", "`F.one_hot` gives whole numbers: turn them into the type of `hidden`, `.to(hidden.dtype)`."),
+        ("Long", "`F.one_hot` gives whole numbers: turn them into the type of `hidden`, `.to(hidden.dtype)`."),
+        (
+            "same dtype",
+            "Two kinds of floating-point numbers meet: the checks also use float64 for `hidden`. Make what you build, "
+            "such as Y, of its type: `.to(hidden.dtype)` fits both, `.float()` is float32 always.",
+        ),
+        ("cannot be multiplied", "Two products are needed, XᵀX (d + 1, d + 1) and XᵀY (d + 1, classes): `X.T @ …`."),
         ("singular", "XᵀX alone may have no inverse: add the penalty to its diagonal."),
     ],
     nudge="Two matrices, X (n, d + 1) and Y (n, classes), and one formula. `torch.linalg.solve(A, B)` gives A⁻¹ B.",

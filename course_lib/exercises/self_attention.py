@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_lib import runtime
 from course_lib.attention import SelfAttention, attention, attention_flops, causal_mask
-from course_lib.checks import Exercise, Wrong, describe, function_checks, module_checks, signature_check
+from course_lib.checks import Exercise, Wrong, describe, device_check, function_checks, module_checks, signature_check
 
 
 def _random(seed: int, *shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -243,14 +242,6 @@ def _last_is_last(answer: Callable) -> None:
         )
 
 
-def _on_its_device(answer: Callable) -> None:
-    """Where the lesson runs on a GPU, the mask has to be there."""
-    device = runtime.device()
-    got = answer(2, 3, device)
-    if got.device.type != device.type:
-        raise Wrong(f"The mask must be made on the device asked for; got {got.device}: pass `device=device` on.")
-
-
 _mask_checks = function_checks(
     causal_mask,
     LENGTHS,
@@ -300,7 +291,7 @@ mask = Exercise(
     id="3.2",
     title="causal mask",
     reference=causal_mask,
-    checks=[_mask_checks[0], _is_boolean, *_mask_checks[1:], _on_its_device],
+    checks=[_mask_checks[0], _is_boolean, *_mask_checks[1:], device_check(2, 3)],
     crashes=[
         ("unexpected keyword argument 'device'", "`torch.ones` and `torch.arange` take `device=`; `tril` does not.")
     ],

@@ -175,7 +175,7 @@ def sinusoidal(length, d, base=10_000.0):
     return table
 
 
-@wrong("5.1", "columns for positions", says="Expected the table of shape (7, 8); got (8, 7)")
+@wrong("5.1", "columns for positions", says="got (8, 7). Rows and columns are swapped: one row for each position")
 def sinusoidal(length, d, base=10_000.0):
     angles = torch.arange(length)[:, None] * base ** (-torch.arange(0, d, 2) / d)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).T
@@ -456,7 +456,8 @@ def alibi(heads, queries, keys, device=None):
 @right("5.4", "relu")
 def alibi(heads, queries, keys, device=None):
     slopes = torch.tensor([2 ** (-8 * h / heads) for h in range(1, heads + 1)], device=device)
-    distance = torch.relu(torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)[None, :])
+    place = torch.arange(keys, device=device)
+    distance = torch.relu(place[keys - queries :, None] - place[None, :])
     return -torch.einsum("h,qk->hqk", slopes, distance.float())
 
 
@@ -547,7 +548,7 @@ def alibi(heads, queries, keys, device=None):
     return (-slopes[:, None, None] * distance.clamp(min=0)).transpose(1, 2)[:, :queries]
 
 
-@wrong("5.4", "hidden too", says="an infinity")
+@wrong("5.4", "hidden too", says="Keys ahead of the query get −∞; here they get 0")
 def alibi(heads, queries, keys, device=None):
     slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads)
     distance = (torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)).float()
@@ -557,6 +558,48 @@ def alibi(heads, queries, keys, device=None):
 @wrong("5.4", "no device", says="It must take (heads, queries, keys, device)")
 def alibi(heads, queries, keys):
     return torch.zeros(heads, queries, keys)
+
+
+@wrong("5.4", "transposed", says="The last two dimensions are swapped: (heads, queries, keys)")
+def alibi(heads, queries, keys, device=None):
+    slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1, device=device) / heads)
+    place = torch.arange(keys, device=device)
+    return -slopes[:, None, None] * (place[keys - queries :] - place[:, None]).clamp(min=0)
+
+
+@wrong("5.4", "device forgotten", says="not made on the device asked for: hand `device` on")
+def alibi(heads, queries, keys, device=None):
+    slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads)
+    distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
+    return -slopes[:, None, None] * distance.clamp(min=0)
+
+
+@wrong("5.4", "device of the slopes only", says="not made on the device asked for: hand `device` on")
+def alibi(heads, queries, keys, device=None):
+    slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1, device=device) / heads)
+    distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
+    return -slopes[:, None, None] * distance.clamp(min=0)
+
+
+@wrong("5.4", "−8/h", says="The exponent is −8/h; it is −8h/H")
+def alibi(heads, queries, keys, device=None):
+    slopes = 2.0 ** (-8.0 / torch.arange(1, heads + 1, device=device))
+    place = torch.arange(keys, device=device)
+    return -slopes[:, None, None] * (place[keys - queries :, None] - place).clamp(min=0)
+
+
+@wrong("5.4", "slopes without new axes", says="The slopes need two more dimensions")
+def alibi(heads, queries, keys, device=None):
+    slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1, device=device) / heads)
+    place = torch.arange(keys, device=device)
+    return -slopes * (place[keys - queries :, None] - place).clamp(min=0)
+
+
+@wrong("5.4", "whole numbers", says="the bias must be torch.float32; got torch.int64")
+def alibi(heads, queries, keys, device=None):
+    slopes = 2 ** (-8 * torch.arange(1, heads + 1, device=device) // heads)
+    place = torch.arange(keys, device=device)
+    return -slopes[:, None, None] * (place[keys - queries :, None] - place).clamp(min=0)
 
 
 @wrong("5.4", "one head", says="got (5, 5)")
@@ -693,6 +736,26 @@ def linear_probe(hidden, labels, classes, penalty=1.0):
     X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
     Y = nn.functional.one_hot(labels, classes)
     return torch.linalg.solve(X.T @ X + penalty * torch.eye(X.shape[1], dtype=X.dtype), X.T @ Y)
+
+
+@wrong("5.5", "float32 always", says="`.to(hidden.dtype)` fits both, `.float()` is float32 always")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
+    Y = nn.functional.one_hot(labels, classes).float()
+    return torch.linalg.solve(X.T @ X + penalty * torch.eye(X.shape[1], dtype=X.dtype), X.T @ Y)
+
+
+@wrong("5.5", "least squares of whole numbers", says="`F.one_hot` gives whole numbers")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
+    return torch.linalg.lstsq(X, nn.functional.one_hot(labels, classes)).solution
+
+
+@wrong("5.5", "X times its transpose", says="Two products are needed, XᵀX (d + 1, d + 1) and XᵀY")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
+    Y = nn.functional.one_hot(labels, classes).to(hidden.dtype)
+    return torch.linalg.solve(X @ X.T + penalty * torch.eye(len(X), dtype=X.dtype), X @ Y)
 
 
 @wrong("5.5", "inputs changed", says="It changes its input hidden in place")

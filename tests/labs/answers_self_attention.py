@@ -382,6 +382,11 @@ def causal_mask(queries, keys, device=None):
     return [[j <= i + keys - queries for j in range(keys)] for i in range(queries)]
 
 
+@wrong("3.2", "device forgotten", says="not made on the device asked for: hand `device` on")
+def causal_mask(queries, keys, device=None):
+    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+
+
 @wrong("3.2", "no device", says="It must take (queries, keys, device)")
 def causal_mask(queries, keys):
     return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)

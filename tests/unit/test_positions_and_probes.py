@@ -74,7 +74,9 @@ def test_a_probe_finds_what_lies_open_and_nothing_else():
     for hidden, least, most in ((open_, 0.95, 1), (noise, 0, 0.35)):
         weights = linear_probe(hidden[:600], labels[:600], 5)
         assert weights.shape == (13, 5)
-        assert least <= probe_accuracy(weights, hidden[600:], labels[600:]) <= most
+        found = probe_accuracy(weights, hidden[600:], labels[600:])
+        assert least <= found <= most
+        assert probe_accuracy(weights.double(), hidden[600:], labels[600:]) == found
 
 
 def test_a_probe_solves_the_ridge_equation():
