@@ -16,7 +16,7 @@ test: ready chromium  ## set everything up and run all tests
 
 bench: ready  ## our code beside its peers; then the claims of all lessons on five seeds, with one thread and with two
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt nano-gpt  # nanoGPT's model, a peer
-	for name in training_step memory generation bpe; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in training_step memory generation bpe shakespeare; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(BIN)/python benchmarks/claims.py
 
 notebooks: ready  ## run every lesson and store its outputs
