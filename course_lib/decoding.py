@@ -17,7 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course_lib import walks
 from course_lib.next_token import NextToken
+from course_lib.walks import top_k, top_p
 
 Model = Callable[..., Tensor]
 Filter = Callable[[Tensor, Tensor], Tensor]  # scores (batch, vocabulary), ids so far (batch, length) → scores
@@ -32,27 +34,6 @@ def temperature(logits: Tensor, t: float) -> Tensor:
         best = F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).bool()
         return logits.masked_fill(~best, HIDDEN)
     return logits / t
-
-
-def top_k(logits: Tensor, k: int) -> Tensor:
-    """Hide all but the ``k`` best tokens, and what is as good as the k-th. (…, vocabulary) → the same."""
-    if k < 1:
-        raise ValueError(f"k must be at least 1; got {k}.")
-    kth = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]  # (…, 1)
-    return logits.masked_fill(logits < kth, HIDDEN)
-
-
-def top_p(logits: Tensor, p: float) -> Tensor:
-    r"""Nucleus (Holtzman et al. 2020): keep the fewest tokens that together have probability $p$ or more.
-
-    A token goes if it and all less probable ones together have at most $1 - p$. (…, vocabulary) → the same.
-    """
-    if not 0 < p <= 1:
-        raise ValueError(f"top_p must lie in (0, 1]; got {p}.")
-    rising, order = logits.sort(dim=-1)
-    goes = rising.softmax(dim=-1).cumsum(dim=-1) <= 1 - p
-    goes[..., -1] = False  # the best always stays
-    return logits.masked_fill(goes.scatter(-1, order, goes), HIDDEN)
 
 
 def min_p(logits: Tensor, p: float) -> Tensor:
@@ -83,6 +64,12 @@ class Filters:
     top_k: int | None = None
     top_p: float | None = None
     min_p: float | None = None
+
+    def __post_init__(self):
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be at least 1; got {self.top_k}.")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must lie in (0, 1]; got {self.top_p}.")
 
     def __call__(self, logits: Tensor, ids: Tensor) -> Tensor:
         if self.repetition_penalty is not None:
@@ -206,18 +193,9 @@ def walk(
     lengths: Tensor | None = None,
 ) -> Tensor:
     """One token after the other: ``choose(scores (batch, vocabulary), ids so far)`` → the next tokens, (batch)."""
-    out, reader = start(model, ids, new, end, lengths)
-    over = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
-    for t in range(ids.shape[1], out.shape[1]):
-        token = choose(reader(out[:, :t])[:, -1], out[:, :t])  # (batch)
-        out[:, t] = token if end is None else token.masked_fill(over, end)
-        if end is not None:
-            over |= token == end
-            if over.all():
-                out = out[:, : t + 1]
-                break
-    out[:, : ids.shape[1]] = ids  # with the fillers that came
-    return out
+    room, reader = start(model, ids, new, end, lengths)
+    texts = walks.walk(reader, room[:, : ids.shape[1]], new, choose, end)
+    return torch.cat([ids, texts[:, ids.shape[1] :]], dim=1)  # with the fillers that came
 
 
 def extend(scores: Tensor, logits: Tensor, count: int, n: int, length_penalty: float) -> tuple[Tensor, ...]:

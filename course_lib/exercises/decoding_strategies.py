@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from course_lib.checks import Check, Exercise, Wrong, describe, function_checks, signature_check
-from course_lib.decoding import HIDDEN, Filters, extend, sample, top_k, top_p, walk
+from course_lib.decoding import HIDDEN, Filters, extend
 from course_lib.speculative import acceptance
+from course_lib.walks import sample, top_k, top_p, walk
 
 
 def _random(seed: int, *shape: int) -> Tensor:
