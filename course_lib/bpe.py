@@ -43,7 +43,7 @@ def count_pairs(words: Iterable[Sequence], times: Iterable[int] | None = None) -
     return counts
 
 
-def merge(tokens: Sequence, pair: tuple, new) -> list:
+def merge(tokens: Iterable, pair: tuple, new) -> list:
     """The tokens with each ``pair`` of neighbours replaced by ``new``, from left to right: a a a → aa a."""
     first, second = pair
     merged: list = []

@@ -3,11 +3,10 @@
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from functools import reduce
-from operator import or_
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 @torch.no_grad()
@@ -18,21 +17,35 @@ def accuracy(model: nn.Module, inputs: Tensor | tuple[Tensor, ...], targets: Ten
     return (model(*(x.to(device) for x in inputs)).argmax(dim=-1).cpu() == targets).float()
 
 
-@torch.no_grad()
 def perplexity(model: nn.Module, ids: Tensor, length: int) -> float:
     r"""$\exp(-\frac{1}{N} \sum_t \log p(x_t \mid x_{<t}))$ over a long text, read in windows of ``length`` tokens.
 
     ids (tokens of the text); the model: (batch, length) → logits (batch, length, vocabulary).
     """
+    return perplexity_of(model, *consecutive_windows(ids, length))
+
+
+def consecutive_windows(ids: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """A long text cut into windows, one after the other, and the same windows one token later: (windows, length)."""
     windows = (len(ids) - 1) // length
     if windows < 1:
         raise ValueError(f"The text has {len(ids)} tokens; a window of {length} needs at least {length + 1}.")
-    device, total = next(model.parameters()).device, 0.0
-    inputs, targets = (ids[shift : windows * length + shift].view(windows, length) for shift in (0, 1))
-    for x, y in zip(inputs.split(256), targets.split(256), strict=True):  # in parts, to spare memory
-        logits = model(x.to(device)).flatten(0, 1).float()
-        total += nn.functional.cross_entropy(logits, y.to(device).flatten(), reduction="sum").item()
-    return float(torch.tensor(total / targets.numel()).exp())
+    return ids[: windows * length].view(windows, length), ids[1 : windows * length + 1].view(windows, length)
+
+
+def perplexity_of(model: nn.Module, inputs: Tensor, targets: Tensor) -> float:
+    r"""$\exp(-\frac{1}{N} \sum \log p(\text{target}))$ over all N targets, in evaluation mode: without dropout.
+
+    inputs and targets (windows, length). Afterwards the model is in the mode in which it was.
+    """
+    device, training, total = next(model.parameters()).device, model.training, 0.0
+    model.eval()
+    with torch.no_grad():
+        for x, y in zip(inputs.split(256), targets.split(256), strict=True):  # in parts, to spare memory
+            logits = model(x.to(device)).flatten(0, 1).float()  # (tokens, vocabulary)
+            total += F.cross_entropy(logits, y.to(device).flatten(), reduction="sum").item()
+    model.train(training)
+    return math.exp(total / targets.numel())
 
 
 def spearman(x: Tensor, y: Tensor) -> float:
@@ -99,7 +112,7 @@ def distinct(texts: Iterable[Sequence], n: int) -> float:
     return len(counts) / counts.total()
 
 
-def clipped_matches(candidate: Sequence[str], references: Sequence[Sequence[str]], n: int) -> tuple[int, int]:
+def clipped_matches(candidate: list[str], references: list[list[str]], n: int) -> tuple[int, int]:
     """How many n-grams of the candidate are right, and how many it has.
 
     An n-gram counts as right at most as often as the reference that has it most often: "the the the" has one right
@@ -108,7 +121,9 @@ def clipped_matches(candidate: Sequence[str], references: Sequence[Sequence[str]
     if not references:
         raise ValueError("BLEU needs at least one reference for each candidate; got none.")
     ours = ngrams(candidate, n)
-    most = reduce(or_, (ngrams(reference, n) for reference in references))  # | takes the larger of two counts
+    most = Counter()
+    for reference in references:
+        most |= ngrams(reference, n)  # | takes the larger of two counts
     return (ours & most).total(), ours.total()  # & takes the smaller one
 
 
@@ -138,9 +153,7 @@ def bleu(candidate: Sequence[str], references: Sequence[Sequence[str]], n: int =
     return corpus_bleu([candidate], [references], n)
 
 
-def corpus_bleu(
-    candidates: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]], n: int = 4
-) -> float:
+def corpus_bleu(candidates: list[list[str]], references: list[list[list[str]]], n: int = 4) -> float:
     """BLEU of a corpus, in points: matches and lengths are summed over all sentences first, then divided.
 
     candidates[i] is a list of tokens, references[i] the list of its references. Not the mean of the sentences' BLEU.

@@ -99,6 +99,27 @@ def cross_entropy(model: nn.Module, inputs, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED)
 
 
+def smoothed_loss(logits: Tensor, targets: Tensor, epsilon: float) -> Tensor:
+    r"""$-(1 - \varepsilon) \log p(y) - \frac{\varepsilon}{V} \sum_v \log p(v)$, over all targets but −100.
+
+    Label smoothing (Szegedy et al. 2016): the target is 1 − ε sure; ε is dealt out evenly over all V classes.
+    logits (…, classes), targets (…) → one number
+    """
+    counted = targets != -100
+    log_p = logits[counted].log_softmax(dim=-1)  # (targets, classes)
+    right = log_p.gather(-1, targets[counted][:, None])[:, 0]
+    return -((1 - epsilon) * right + epsilon * log_p.mean(dim=-1)).mean()
+
+
+def next_token_loss(logits: Tensor, ids: Tensor) -> Tensor:
+    """−log p of each token but the first, given those before it; the mean of all.
+
+    logits (batch, length, vocabulary): scores of the token that comes *after* each of ids (batch, length).
+    """
+    predicted, came = logits[:, :-1], ids[:, 1:]  # what is said at t is about the token at t + 1
+    return nn.functional.cross_entropy(predicted.flatten(0, 1), came.flatten())
+
+
 def autocast_dtype(device: torch.device) -> torch.dtype | None:
     """The type for mixed precision: bfloat16 where a CUDA GPU has it, else float16 there; None (float32) elsewhere."""
     if device.type != "cuda":

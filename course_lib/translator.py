@@ -98,6 +98,20 @@ class RNNTranslator(Translator):
         return self.output(self.dropout(h)), weights
 
 
+def decoder_block(x: Tensor, memory: Tensor, mask: Tensor, memory_mask: Tensor, block: nn.Module) -> Tensor:
+    r"""The decoder's block of 2017 from its pieces: three times $x \leftarrow \text{LN}(x + f(x))$.
+
+    x (batch, target length, d), memory (batch, source length, d) and their masks → (batch, target length, d)
+
+    A post-norm `Block` does the same, and knows dropout, pre-norm and the cache.
+    """
+    looked, _ = block.attention(x, mask=mask)  # at the target itself
+    x = block.attention_norm(x + looked)
+    looked, _ = block.cross(x, memory, mask=memory_mask)  # at the source
+    x = block.cross_norm(x + looked)
+    return block.feed_forward_norm(x + block.feed_forward(x))
+
+
 class TransformerTranslator(Translator):
     """Encoder and decoder of "Attention is all you need" (2017), pre-norm or post-norm."""
 
@@ -130,3 +144,23 @@ class TransformerTranslator(Translator):
 
     def _placed(self, x: Tensor) -> Tensor:
         return self.dropout(x * self.d**0.5 + self.places[: x.shape[1]])
+
+
+@torch.no_grad()
+def copy_weights(stack: Stack, theirs: nn.TransformerEncoder | nn.TransformerDecoder) -> None:
+    """Give a `Stack` the weights of one half of PyTorch's `nn.Transformer`."""
+    for ours, layer in zip(stack.blocks, theirs.layers, strict=True):
+        attentions, norms = [(ours.attention, layer.self_attn)], [ours.attention_norm, ours.feed_forward_norm]
+        if ours.shape.cross:
+            attentions, norms = (
+                [*attentions, (ours.cross, layer.multihead_attn)],
+                [*norms[:1], ours.cross_norm, norms[1]],
+            )
+        for mine, other in attentions:
+            mine.qkv.weight.copy_(other.in_proj_weight)
+            mine.qkv.bias.copy_(other.in_proj_bias)
+            mine.output.load_state_dict(other.out_proj.state_dict())
+        for place, norm in enumerate(norms, start=1):
+            norm.load_state_dict(getattr(layer, f"norm{place}").state_dict())
+        ours.feed_forward.inner.load_state_dict(layer.linear1.state_dict())
+        ours.feed_forward.output.load_state_dict(layer.linear2.state_dict())

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from course_lib import measure, tasks
-from course_lib.metrics import accuracy, chance_of_counts, distinct, perplexity
+from course_lib.metrics import accuracy, chance_of_counts, consecutive_windows, distinct, perplexity, perplexity_of
 from course_lib.tokenizers import Vocabulary
+from course_lib.training import next_token_loss
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -106,6 +107,27 @@ def test_perplexity_by_hand():
     assert perplexity(model, ids, 2) == pytest.approx(expected, rel=1e-6)
     with pytest.raises(ValueError, match="needs at least 6"):
         perplexity(model, ids, 5)
+
+
+def test_windows_follow_one_another_and_their_targets_come_one_token_later():
+    inputs, targets = consecutive_windows(torch.arange(12), 4)
+    assert inputs.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert torch.equal(targets, inputs + 1)
+
+
+def test_perplexity_is_measured_without_dropout_and_the_mode_is_kept():
+    model = nn.Sequential(Fixed([0.0, 3.0, -1.0]), nn.Dropout(0.5))
+    windows = consecutive_windows(torch.randint(3, (200,), generator=generator()), 9)
+    for training in (True, False):
+        model.train(training)
+        assert perplexity_of(model, *windows) == perplexity_of(model[0], *windows)
+        assert model.training == model[1].training == training
+
+
+def test_the_loss_of_a_language_model_is_about_the_token_after():
+    sure = 50 * torch.nn.functional.one_hot(torch.tensor([[1, 2, 0, 0]]), 3).float()
+    assert next_token_loss(sure, torch.tensor([[0, 1, 2, 0]])) < 1e-6
+    assert next_token_loss(sure, torch.tensor([[1, 2, 0, 0]])) > 10
 
 
 def test_accuracy_says_which_are_right():

@@ -1,0 +1,880 @@
+"""The bank of lesson 06. An answer uses only torch, nn and math."""
+# ruff: noqa: B905, F811, F841, RET503, RET504, RUF005, RUF007
+
+import math
+
+import torch
+from bank import Bank
+from torch import nn
+
+BANK = Bank()
+wrong, right = BANK.wrong, BANK.right
+
+WORDS, SAME = "the words of the error are the student's own", "the same device and type"
+
+# What a mutant of the library's piece changes, as its new line → why it is no mistake.
+EQUIVALENT: dict[str, dict[str, str]] = {
+    "6.1": {},
+    "6.2": {
+        "def block(x, layers, norms, pre_norm=2):": "every call says which",
+        "def block(x, layers, norms, pre_norm=0):": "every call says which",
+        "for layer, norm in zip(layers, norms, strict=2):": "the lists are of one length",
+        "for layer, norm in zip(layers, norms, strict=0):": "the lists are of one length",
+    },
+    "6.3": {},
+    "6.5": {
+        "end = cache.length + v.shape[2]": "there are as many values as keys",
+        "cache.keys.narrow(2, cache.length, v.shape[2]).copy_(k)": "there are as many values as keys",
+        "cache.values.narrow(2, cache.length, v.shape[2]).copy_(v)": "there are as many values as keys",
+        **{
+            f"raise ValueError(f'The cache has room for {{cache.keys.shape[{i}]}} tokens; {{{n}}} are needed.')": WORDS
+            for i, n in ((2, "cache"), (2, "k"), (2, "v"), (1, "end"), (3, "end"))
+        },
+    },
+    "6.4": {
+        "for x, y in list(zip(inputs.split(256), targets.split(256), strict=True))[::-1]:": "a sum has no order",
+        "for x, y in zip(inputs.split(256), targets.split(256), strict=2):": "as many inputs as targets",
+        "for x, y in zip(inputs.split(256), targets.split(256), strict=0):": "as many inputs as targets",
+        "logits = model(x.to(device)).flatten(0, 1)": "single precision already",
+        "total += F.cross_entropy(logits, y.to(device).flatten(), reduction='sum')": "exp takes a tensor of one number",
+        "return math.exp(total / inputs.numel())": "as many inputs as targets",
+        **{f"logits = model(x.to({t})).flatten(0, 1).float()": SAME for t in ("inputs", "targets", "x", "y")},
+        **{
+            f"total += F.cross_entropy(logits, y.to({t}).flatten(), reduction='sum').item()": SAME
+            for t in ("inputs", "targets", "x", "y")
+        },
+    },
+}
+
+
+# --- 6.1 a merge of byte-pair encoding: right -----------------------------------------------------------------------
+
+
+@right("6.1", "with a place")
+def merge(tokens, pair, new):
+    out, i = [], 0
+    while i < len(tokens):
+        if i + 1 < len(tokens) and tokens[i] == pair[0] and tokens[i + 1] == pair[1]:
+            out.append(new)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@right("6.1", "with an iterator")
+def merge(tokens, pair, new):
+    out, rest = [], list(tokens)
+    while rest:
+        first = rest.pop(0)
+        if rest and (first, rest[0]) == tuple(pair):
+            rest.pop(0)
+            out += [new]
+        else:
+            out += [first]
+    return out
+
+
+@right("6.1", "a tuple")
+def merge(tokens, pair, new):
+    out = ()
+    for token in tokens:
+        out = (*out[:-1], new) if out and (out[-1], token) == pair else (*out, token)
+    return out
+
+
+# --- 6.1 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("6.1", "overlapping", says="after a merge, go on *behind* the pair")
+def merge(tokens, pair, new):
+    out = []
+    for i, token in enumerate(tokens):
+        if tuple(tokens[i : i + 2]) == tuple(pair):
+            out.append(new)
+        elif i == 0 or tuple(tokens[i - 1 : i + 1]) != tuple(pair):
+            out.append(token)
+    return out
+
+
+@wrong("6.1", "from the right", says="It merges from the right")
+def merge(tokens, pair, new):
+    out = list(tokens)
+    i = len(out) - 2
+    while i >= 0:
+        if (out[i], out[i + 1]) == tuple(pair):
+            out[i : i + 2] = [new]
+            i -= 1
+        i -= 1
+    return out
+
+
+@wrong("6.1", "first pair only", says="Only the first pair is merged")
+def merge(tokens, pair, new):
+    for i in range(len(tokens) - 1):
+        if (tokens[i], tokens[i + 1]) == tuple(pair):
+            return tokens[:i] + [new] + tokens[i + 2 :]
+    return tokens
+
+
+@wrong("6.1", "second token stays", says="The second token of the pair is still there")
+def merge(tokens, pair, new):
+    return [new if tuple(tokens[i : i + 2]) == tuple(pair) else token for i, token in enumerate(tokens)]
+
+
+@wrong("6.1", "last token lost", says="The last token is lost when it ends no pair")
+def merge(tokens, pair, new):
+    out, i = [], 0
+    while i < len(tokens) - 1:
+        if (tokens[i], tokens[i + 1]) == tuple(pair):
+            out.append(new)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@wrong("6.1", "as they were", says="nothing is merged")
+def merge(tokens, pair, new):
+    return list(tokens)
+
+
+@wrong("6.1", "each token replaced", says="Each token that belongs to the pair is replaced on its own")
+def merge(tokens, pair, new):
+    return [new if token in pair else token for token in tokens]
+
+
+@wrong("6.1", "order turned round", says="The pair is taken in the wrong order")
+def merge(tokens, pair, new):
+    second, first = pair
+    out = []
+    for token in tokens:
+        if token == second and out and out[-1] == first:
+            out[-1] = new
+        else:
+            out.append(token)
+    return out
+
+
+@wrong("6.1", "gone", says="the new token does not stand in their place")
+def merge(tokens, pair, new):
+    out = []
+    for token in tokens:
+        if token == pair[1] and out and out[-1] == pair[0]:
+            out[-1] = None
+        else:
+            out.append(token)
+    return [token for token in out if token is not None]
+
+
+@wrong("6.1", "only the new ones", says="Only the new tokens are left")
+def merge(tokens, pair, new):
+    return [new for a, b in zip(tokens, tokens[1:]) if (a, b) == tuple(pair)]
+
+
+@wrong("6.1", "first of the pair", says="The pair becomes its first token")
+def merge(tokens, pair, new):
+    out = []
+    for token in tokens:
+        if not (token == pair[1] and out and out[-1] == pair[0]):
+            out.append(token)
+    return out
+
+
+@wrong("6.1", "a nested list", says="The pair is put into a list of its own")
+def merge(tokens, pair, new):
+    out = []
+    for token in tokens:
+        if token == pair[1] and out and out[-1] == pair[0]:
+            out[-1] = [pair[0], token]
+        else:
+            out.append(token)
+    return out
+
+
+@wrong("6.1", "no end", says="The last token has no neighbour")
+def merge(tokens, pair, new):
+    out, i = [], 0
+    while i < len(tokens):
+        if tokens[i] == pair[0] and tokens[i + 1] == pair[1]:
+            out.append(new)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@wrong("6.1", "in place", says="It changes the list that it is given")
+def merge(tokens, pair, new):
+    i = 0
+    while i < len(tokens) - 1:
+        if (tokens[i], tokens[i + 1]) == tuple(pair):
+            tokens[i : i + 2] = [new]
+        i += 1
+    return tokens
+
+
+@wrong("6.1", "as text", says="text cannot tell where a token ends")
+def merge(tokens, pair, new):
+    return "".join(str(token) for token in tokens).replace("".join(str(p) for p in pair), str(new))
+
+
+@wrong("6.1", "never ends", says="is there a loop that never ends?")
+def merge(tokens, pair, new):
+    i = 0
+    while i < len(tokens):
+        if (tokens[i], tokens[(i + 1) % len(tokens)]) == tuple(pair):
+            i += 2
+    return tokens
+
+
+# --- 6.2 the block: right -------------------------------------------------------------------------------------------
+
+
+@right("6.2", "two branches")
+def block(x, layers, norms, pre_norm=True):
+    for i in range(len(layers)):
+        if pre_norm:
+            h = norms[i](x)
+            h = layers[i](h)
+            x = x + h
+        else:
+            h = layers[i](x)
+            x = norms[i](x + h)
+    return x
+
+
+@right("6.2", "pairs taken off")
+def block(x, layers, norms, pre_norm=True):
+    pairs = list(zip(layers, norms))
+    while pairs:
+        f, n = pairs.pop(0)
+        x = f(n(x)) + x if pre_norm else n(f(x) + x)
+    return x
+
+
+@right("6.2", "identity in one of two places")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        before, after = (norm, nn.Identity()) if pre_norm else (nn.Identity(), norm)
+        x = after(torch.add(x, layer(before(x))))
+    return x
+
+
+# --- 6.2 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("6.2", "swapped", says="Pre-norm and post-norm are swapped")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = norm(x + layer(x)) if pre_norm else x + layer(norm(x))
+    return x
+
+
+@wrong("6.2", "always pre-norm", says="without it the norm comes after the sum")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = x + layer(norm(x))
+    return x
+
+
+@wrong("6.2", "always post-norm", says="with it the norm comes before the layer")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = norm(x + layer(x))
+    return x
+
+
+@wrong("6.2", "no residual path", says="The residual path is missing")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = layer(norm(x)) if pre_norm else norm(layer(x))
+    return x
+
+
+@wrong("6.2", "normed residual path", says="the residual path carries the normed x")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        if pre_norm:
+            x = norm(x)
+            x = x + layer(x)
+        else:
+            x = norm(x + layer(x))
+    return x
+
+
+@wrong("6.2", "norm of the layer alone", says="the norm is taken of the layer's output alone")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = x + layer(norm(x)) if pre_norm else x + norm(layer(x))
+    return x
+
+
+@wrong("6.2", "norm after the layer", says="it belongs before it")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = x + norm(layer(x)) if pre_norm else norm(x + layer(x))
+    return x
+
+
+@wrong("6.2", "no norms", says="The norms are not used")
+def block(x, layers, norms, pre_norm=True):
+    for layer in layers:
+        x = x + layer(x)
+    return x
+
+
+@wrong("6.2", "two norms", says="With pre_norm there are two norms around the layer")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        h = x + layer(norm(x)) if pre_norm else x + layer(x)
+        x = norm(h)
+    return x
+
+
+@wrong("6.2", "two norms in post-norm", says="Without pre_norm there are two norms around the layer")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        h = x + layer(norm(x))
+        x = h if pre_norm else norm(h)
+    return x
+
+
+@wrong("6.2", "from the first input", says="Every layer adds to the block's first input")
+def block(x, layers, norms, pre_norm=True):
+    h = x
+    for layer, norm in zip(layers, norms):
+        h = x + layer(norm(h)) if pre_norm else norm(x + layer(h))
+    return h
+
+
+@wrong("6.2", "one layer", says="Only the first layer is used")
+def block(x, layers, norms, pre_norm=True):
+    layer, norm = layers[0], norms[0]
+    return x + layer(norm(x)) if pre_norm else norm(x + layer(x))
+
+
+@wrong("6.2", "returns in the loop", says="Only the first layer is used")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = x + layer(norm(x)) if pre_norm else norm(x + layer(x))
+        return x
+
+
+@wrong("6.2", "two layers", says="Only the first two layers are used")
+def block(x, layers, norms, pre_norm=True):
+    if pre_norm:
+        x = x + layers[0](norms[0](x))
+        return x + layers[1](norms[1](x))
+    x = norms[0](x + layers[0](x))
+    return norms[1](x + layers[1](x))
+
+
+@wrong("6.2", "one norm for all", says="All layers share the first norm")
+def block(x, layers, norms, pre_norm=True):
+    norm = norms[0]
+    for layer in layers:
+        x = x + layer(norm(x)) if pre_norm else norm(x + layer(x))
+    return x
+
+
+@wrong("6.2", "backwards", says="The layers are used in reversed order")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(reversed(layers), reversed(norms)):
+        x = x + layer(norm(x)) if pre_norm else norm(x + layer(x))
+    return x
+
+
+@wrong("6.2", "as it came", says="This is x as it came in")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        h = x + layer(norm(x)) if pre_norm else norm(x + layer(x))
+    return x
+
+
+@wrong("6.2", "not called", says="Something is missing its call")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = x + layer if pre_norm else norm(x + layer)
+    return x
+
+
+@wrong("6.2", "in place", says="It changes its input x in place")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        if pre_norm:
+            x += layer(norm(x))
+        else:
+            x = norm(x + layer(x))
+    return x
+
+
+@wrong("6.2", "detached", says="gradient reaches x")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = x.detach() + layer(norm(x)) if pre_norm else norm(x.detach() + layer(x))
+    return x
+
+
+# --- 6.3 the loss: right --------------------------------------------------------------------------------------------
+
+
+@right("6.3", "log-softmax and gather")
+def next_token_loss(logits, ids):
+    log_p = logits[:, :-1].log_softmax(dim=-1)
+    return -log_p.gather(-1, ids[:, 1:, None]).mean()
+
+
+@right("6.3", "transpose")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits.transpose(1, 2)[..., :-1], ids[:, 1:])
+
+
+@right("6.3", "a loop over places")
+def next_token_loss(logits, ids):
+    losses = [nn.functional.cross_entropy(logits[:, t], ids[:, t + 1]) for t in range(ids.shape[1] - 1)]
+    return sum(losses) / len(losses)
+
+
+@right("6.3", "ignored target")
+def next_token_loss(logits, ids):
+    targets = torch.full_like(ids, -100)
+    targets[:, :-1] = ids[:, 1:]
+    return nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+
+
+# --- 6.3 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("6.3", "no shift", says="Nothing is shifted")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits.flatten(0, 1), ids.flatten())
+
+
+@wrong("6.3", "wrong way", says="It is shifted the wrong way")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, 1:].flatten(0, 1), ids[:, :-1].flatten())
+
+
+@wrong("6.3", "rolled", says="`roll` brings the first token round to the end")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten())
+
+
+@wrong("6.3", "cut alike", says="Scores and tokens are cut alike")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, 1:].flatten(0, 1), ids[:, 1:].flatten())
+
+
+@wrong("6.3", "cut alike at the end", says="Scores and tokens are cut alike")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, :-1].flatten())
+
+
+@wrong("6.3", "sum", says="This is the sum over all tokens")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="sum")
+
+
+@wrong("6.3", "no mean", says="This is the loss of each token")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
+
+
+@wrong("6.3", "softmax twice", says="The softmax is taken twice")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, :-1].softmax(dim=-1).flatten(0, 1), ids[:, 1:].flatten())
+
+
+@wrong("6.3", "scores as log-probabilities", says="The scores are not yet log-probabilities")
+def next_token_loss(logits, ids):
+    return nn.functional.nll_loss(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+
+
+@wrong("6.3", "no logarithm", says="The logarithm is missing")
+def next_token_loss(logits, ids):
+    return -logits[:, :-1].softmax(dim=-1).gather(-1, ids[:, 1:, None]).mean()
+
+
+@wrong("6.3", "no minus", says="The minus is missing")
+def next_token_loss(logits, ids):
+    return logits[:, :-1].log_softmax(dim=-1).gather(-1, ids[:, 1:, None]).mean()
+
+
+@wrong("6.3", "by texts", says="It is divided by the number of texts")
+def next_token_loss(logits, ids):
+    log_p = logits[:, :-1].log_softmax(dim=-1).gather(-1, ids[:, 1:, None])
+    return -log_p.sum() / len(ids)
+
+
+@wrong("6.3", "by all tokens", says="the first of each text is not predicted")
+def next_token_loss(logits, ids):
+    log_p = logits[:, :-1].log_softmax(dim=-1).gather(-1, ids[:, 1:, None])
+    return -log_p.sum() / ids.numel()
+
+
+@wrong("6.3", "perplexity", says="This is the perplexity")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).exp()
+
+
+@wrong("6.3", "last token only", says="Only the last token is predicted")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, -2], ids[:, -1])
+
+
+@wrong("6.3", "softmax along the text", says="The softmax runs along the text")
+def next_token_loss(logits, ids):
+    return -logits[:, :-1].log_softmax(dim=1).gather(-1, ids[:, 1:, None]).mean()
+
+
+@wrong("6.3", "not flattened", says="flatten batch and length first")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, :-1], ids[:, 1:])
+
+
+@wrong("6.3", "only the ids are cut", says="one place is left out of each")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+
+
+@wrong("6.3", "a Python number", says="Expected loss to be a tensor")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).item()
+
+
+# --- 6.4 perplexity: right ------------------------------------------------------------------------------------------
+
+
+@right("6.4", "mean of the log-probabilities")
+def perplexity_of(model, inputs, targets):
+    was = model.training
+    model.eval()
+    with torch.no_grad():
+        log_p = model(inputs).log_softmax(dim=-1).gather(-1, targets[..., None])
+    model.train(was)
+    return (-log_p.mean()).exp()
+
+
+@right("6.4", "window by window")
+def perplexity_of(model, inputs, targets):
+    mode = model.training
+    model.train(False)
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for x, y in zip(inputs, targets):
+            total += nn.functional.cross_entropy(model(x[None])[0], y, reduction="sum").item()
+            count += len(y)
+    if mode:
+        model.train()
+    return math.exp(total / count)
+
+
+@right("6.4", "detached at the end")
+def perplexity_of(model, inputs, targets):
+    training = model.training
+    logits = model.eval()(inputs).detach()
+    model.train(training)
+    return torch.exp(nn.functional.cross_entropy(logits.transpose(1, 2), targets)).item()
+
+
+# --- 6.4 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("6.4", "left in evaluation mode", says="The model came in training mode and is left in evaluation mode")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    model.eval()
+    return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).exp().item()
+
+
+@wrong("6.4", "left in training mode", says="The model came in evaluation mode and is left in training mode")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    model.eval()
+    loss = nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    model.train()
+    return loss.exp().item()
+
+
+@wrong("6.4", "mode not looked at", says="its dropout spoils the measurement")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).exp().item()
+
+
+@wrong("6.4", "mean of token perplexities", says="This is the mean of each token's perplexity")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    losses = nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="none")
+    return losses.exp().mean().item()
+
+
+@wrong("6.4", "mean of window perplexities", says="This is the mean of the windows' perplexities")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    found = [nn.functional.cross_entropy(model(x[None])[0], y).exp() for x, y in zip(inputs, targets)]
+    return sum(found).item() / len(found)
+
+
+@wrong("6.4", "loss", says="This is the loss")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).item()
+
+
+@wrong("6.4", "two to the power", says="The logarithm is the natural one here")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return 2 ** nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).item()
+
+
+@wrong("6.4", "a minus too many", says="a perplexity is at least 1")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return math.exp(-nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).item())
+
+
+@wrong("6.4", "sum", says="The sum is not divided by the number of tokens")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="sum").exp()
+
+
+@wrong("6.4", "math.exp of the sum", says="The sum is too large for exp")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    total = nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="sum")
+    return math.exp(50 * total.item())
+
+
+@wrong("6.4", "by windows", says="It is divided by the number of windows")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    total = nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="sum")
+    return (total / len(inputs)).exp().item()
+
+
+@wrong("6.4", "shifted once more", says="It is shifted once more")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    logits = model(inputs)[:, :-1]
+    return nn.functional.cross_entropy(logits.flatten(0, 1), targets[:, 1:].flatten()).exp().item()
+
+
+@wrong("6.4", "scored against the inputs", says="The inputs are scored against themselves")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return nn.functional.cross_entropy(model(inputs).flatten(0, 1), inputs.flatten()).exp().item()
+
+
+@wrong("6.4", "last token", says="Only the last token of each window counts here")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return nn.functional.cross_entropy(model(inputs)[:, -1], targets[:, -1]).exp().item()
+
+
+@wrong("6.4", "one of each", says="Expected one number")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return nn.functional.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none").exp()
+
+
+@wrong("6.4", "with a gradient", says="The result carries a gradient")
+def perplexity_of(model, inputs, targets):
+    training = model.training
+    loss = nn.functional.cross_entropy(model.eval()(inputs).flatten(0, 1), targets.flatten())
+    model.train(training)
+    return loss.exp()
+
+
+@wrong("6.4", "gradients off for good", says="Gradients are switched off and stay off")
+def perplexity_of(model, inputs, targets):
+    training = model.training
+    torch.set_grad_enabled(False)
+    loss = nn.functional.cross_entropy(model.eval()(inputs).flatten(0, 1), targets.flatten())
+    model.train(training)
+    return loss.exp().item()
+
+
+@wrong("6.4", "not flattened", says="flatten windows and length first")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    return nn.functional.cross_entropy(model(inputs), targets).exp().item()
+
+
+# --- 6.5 the cache: right -------------------------------------------------------------------------------------------
+
+
+@right("6.5", "narrow and copy")
+def update_cache(cache, k, v):
+    start, new = cache.length, k.size(2)
+    if start + new > cache.keys.size(2):
+        raise ValueError("no room")
+    cache.keys.narrow(2, start, new).copy_(k)
+    cache.values.narrow(2, start, new).copy_(v)
+    cache.length += new
+    return cache.keys.narrow(2, 0, cache.length), cache.values.narrow(2, 0, cache.length)
+
+
+@right("6.5", "token by token")
+def update_cache(cache, k, v):
+    if cache.length + k.shape[2] > cache.keys.shape[2]:
+        raise ValueError(f"{cache.keys.shape[2]} are too few")
+    for i in range(k.shape[2]):
+        cache.keys[:, :, cache.length] = k[:, :, i]
+        cache.values[:, :, cache.length] = v[:, :, i]
+        cache.length += 1
+    return cache.keys[:, :, : cache.length], cache.values[:, :, : cache.length]
+
+
+@right("6.5", "a loop over both")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[-2]
+    results = []
+    for room, new in ((cache.keys, k), (cache.values, v)):
+        if end > room.shape[-2]:
+            raise ValueError(f"There is room for {room.shape[-2]} tokens.")
+        room[..., cache.length : end, :] = new
+        results.append(room[..., :end, :])
+    cache.length = end
+    return tuple(results)
+
+
+# --- 6.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("6.5", "length forgotten", says="`cache.length` did not change")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    if end > cache.keys.shape[2]:
+        raise ValueError("no room")
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = v
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "always from the start", says="The keys of earlier tokens are lost or moved")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, : k.shape[2]] = k
+    cache.values[:, :, : k.shape[2]] = v
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "the whole room", says="return only the 3 tokens so far")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = v
+    cache.length = end
+    return cache.keys, cache.values
+
+
+@wrong("6.5", "only the new", says="all tokens so far are asked for, not the new")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = v
+    cache.length = end
+    return k, v
+
+
+@wrong("6.5", "swapped", says="Keys and values are swapped")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length : end] = v
+    cache.values[:, :, cache.length : end] = k
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "keys twice", says="The keys are stored as values too")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = k
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "values forgotten", says="The keys are right, but the values are not")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length : end] = k
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "concatenated", says="with every token all of them are copied")
+def update_cache(cache, k, v):
+    cache.keys = torch.cat([cache.keys[:, :, : cache.length], k], dim=2)
+    cache.values = torch.cat([cache.values[:, :, : cache.length], v], dim=2)
+    cache.length += k.shape[2]
+    return cache.keys, cache.values
+
+
+@wrong("6.5", "one token", says="Some of the new tokens are not stored")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length] = k[:, :, 0]
+    cache.values[:, :, cache.length] = v[:, :, 0]
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "last token everywhere", says="The new keys do not stand where they should")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length : end] = k[:, :, -1:]
+    cache.values[:, :, cache.length : end] = v[:, :, -1:]
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "no refusal", says="raise a ValueError that says so")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = v
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "nothing returned", says="is the `return` missing?")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = v
+    cache.length = end
+
+
+@wrong("6.5", "like a list", says="is a tensor with room for all tokens")
+def update_cache(cache, k, v):
+    cache.keys.append(k)
+    cache.values.append(v)
+    return cache.keys, cache.values
+
+
+@wrong("6.5", "refuses too early", says="It stopped with ValueError")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    if end >= cache.keys.shape[2]:
+        raise ValueError("no room")
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = v
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "a part of one token", says="The part that you write to is not as long as what you write")
+def update_cache(cache, k, v):
+    end = cache.length + 1
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = v
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
