@@ -396,6 +396,7 @@ MATCHES = [  # candidate, references, n
         ("a b c d e", ["a b c", "c d e a b"], 3),
         ("b a", ["a b"], 2),
         ("a b", ["a b"], 3),
+        ("", ["a b"], 1),  # nothing was written
     )
 ]
 
