@@ -74,7 +74,9 @@ def test_ci_calls_the_test_command_of_the_readme():
 
 def test_readme_lists_the_lessons_that_are_there():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"notebooks/(\w+)\.ipynb", readme)) == {path.stem for path in notebooks.lessons()}
+    stems = {path.stem for path in notebooks.lessons()}
+    assert set(re.findall(r"notebooks/(\w+)\.ipynb", readme)) == stems
+    assert set(re.findall(r'<img src="pictures/(\w+)\.png" width="330" alt="[^"]{30,}">', readme)) == stems
     for link in re.findall(r"\]\((?!http|#)([^)#]+)", readme):
         assert (ROOT / link).exists(), f"README links to {link}, which is not there"
 
