@@ -164,9 +164,8 @@ class Lab:
             known = ", ".join(map(repr, self._guesses)) or "none"
             raise KeyError(f"No prediction is called {key!r}; predictions made so far: {known}.")
         guess = self._guesses[key]
-        extra = (
-            f"<div>you said <b>{html.escape(str(guess))}</b> · measured <b>{html.escape(_short(measured))}</b></div>"
-        )
+        said = "no prediction" if guess is None else f"you said <b>{html.escape(str(guess))}</b>"
+        extra = f"<div>{said} · measured <b>{html.escape(_short(measured))}</b></div>"
         display(Panel("", f"Prediction and measurement: {key}", html_only=extra))
 
     def claim(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -65,10 +66,18 @@ def grow(
     return root
 
 
-def draw(ax: Axes, root: Node, paths: Mapping[str, Sequence[str]] | None = None, prompt: str = "", title: str = ""):
+def draw(
+    ax: Axes,
+    root: Node,
+    paths: Mapping[str, Sequence[str]] | None = None,
+    prompt: str = "",
+    title: str = "",
+    totals: bool = True,
+) -> None:
     """From left to right: each branch with its probability, the thicker the likelier; behind each leaf its path's.
 
-    ``paths`` names texts to be marked: {"greedy": ["yes", "yes"]}. ``prompt`` stands at the root.
+    ``paths`` names texts to be marked: {"greedy": ["yes", "yes"]}. ``prompt`` stands at the root. Without ``totals``
+    the probabilities of whole paths are left out.
     """
     rows = {id(leaf): -float(row) for row, leaf in enumerate(root.leaves())}
     looks = {name: viz.look(name, index) for index, name in enumerate(paths or {})}
@@ -82,6 +91,8 @@ def draw(ax: Axes, root: Node, paths: Mapping[str, Sequence[str]] | None = None,
         return rows[id(node)]
 
     def branch(node: Node, x: int, before: list[str]) -> None:
+        if before and node.children:  # from behind the word, which hides its beginning, to where the branches part
+            ax.plot((x - 0.35, x + 0.1), [place(node)] * 2, color="#b0b0b0", linewidth=1, zorder=0)
         for child in node.children:
             path = [*before, child.token]
             marks = [name for name, tokens in (paths or {}).items() if list(tokens[: len(path)]) == path]
@@ -96,12 +107,14 @@ def draw(ax: Axes, root: Node, paths: Mapping[str, Sequence[str]] | None = None,
                 ys = (start[1] + shift, end[1] + shift)
                 ax.plot((start[0], end[0]), ys, linewidth=1 + 5 * child.p, solid_capstyle="round", zorder=1, **look)
             middle = (0.25 * start[0] + 0.75 * end[0], 0.25 * start[1] + 0.75 * end[1])
+            white = {"facecolor": "white", "edgecolor": "none", "pad": 1}
             label = {"ha": "center", "va": "center", "fontsize": 10, "zorder": 2}
-            ax.text(*middle, f"{child.p:.2f}", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}, **label)
+            ax.text(*middle, f"{child.p:.2f}", bbox=white, **label)
             text = {"ha": "left", "va": "center", "fontsize": 12, "parse_math": False}
-            ax.text(x + 0.63, place(child), viz.visible(child.token), **text)
-            if not child.children:
-                whole = f"{child.path:.2f}" if child.path >= 0.01 else f"{child.path:.1g}"
+            ax.text(x + 0.63, place(child), viz.visible(child.token), bbox=white, **text)
+            if totals and not child.children:
+                small = np.format_float_positional(child.path, precision=1, fractional=False)  # never 6e-05
+                whole = f"{child.path:.2f}" if child.path >= 0.01 else small
                 ax.text(depth + 0.2, place(child), whole, color="#555555", **text)
             branch(child, x + 1, path)
 
@@ -110,7 +123,8 @@ def draw(ax: Axes, root: Node, paths: Mapping[str, Sequence[str]] | None = None,
         ax.text(0.05, place(root), prompt, ha="right", va="center", fontsize=12, parse_math=False)
     branch(root, 0, [])
     ax.set(xlim=(-0.02, depth + 0.6), ylim=(min(rows.values()) - 0.6, 0.6), title=title, xticks=[], yticks=[])
-    ax.text(depth + 0.2, 0.75, "all together", color="#555555", fontsize=10)
+    if totals:
+        ax.text(depth + 0.2, 0.75, "whole path", color="#555555", fontsize=10)
     ax.spines[:].set_visible(False)
     ax.grid(False)
     if looks:

@@ -50,6 +50,13 @@ def _score_variant(
     return score
 
 
+def _score_crossed(q, keys, W, v):
+    """`repeat` and `repeat_interleave` in each other's place."""
+    batch, queries, n = len(q), q.shape[1], keys.shape[1]
+    pairs = torch.cat([q.repeat(1, n, 1), keys.repeat_interleave(queries, dim=1)], dim=-1)
+    return (torch.tanh(pairs @ W.T) @ v).view(batch, queries, n)
+
+
 def _score_apart(q, keys, W, v):
     W_q, W_k = W.chunk(2, dim=1)
     return (torch.tanh(q @ W_q.T)[:, :, None] + torch.tanh(keys @ W_k.T)[:, None]) @ v
@@ -62,7 +69,7 @@ score = Exercise(
     checks=function_checks(
         additive_score,
         _score_cases(),
-        returns=["the scores"],
+        returns=["scores"],
         slips=[
             (_score_variant(squash=lambda t: t), "The tanh is missing: it stands between W and v."),
             (_score_variant(squash=torch.sigmoid), "This is a sigmoid; the score uses tanh."),
@@ -95,10 +102,23 @@ score = Exercise(
             ),
             (_score_variant(end=lambda t, v: (t @ v) / math.sqrt(len(v))), "Nothing is divided by a root here."),
             (_score_variant(only="k"), "The query does not enter: join it with each key."),
+            (
+                _score_crossed,
+                "The pairs come in the wrong order for `view`: all keys of the first query first. So each query is "
+                "repeated in place (`repeat_interleave`), and the keys as a whole (`repeat`).",
+            ),
+            (
+                _score_variant(end=lambda t, v: (t @ v)[..., None]),
+                "There is a dimension too many at the end: one number for each query and key.",
+            ),
             (_score_variant(only="q"), "The keys do not enter: join the query with each of them."),
         ],
     ),
     crashes=[
+        (
+            "(6x5 and 6x6)",  # of the first case: d = 5, a = 6
+            "The left half of W has as many columns as a query has entries, d; a, the number of its rows, is another.",
+        ),
         (
             "shapes cannot be multiplied",
             "The vectors lie along the last dimension: multiply from the right by the transpose, `… @ W.T`.",
@@ -148,10 +168,21 @@ def _no_nan(cases: Callable[[], list[tuple]], sentence: str = NOT_A_NUMBER) -> C
     return never_nan
 
 
+OVERFLOW = "Scores of 1000 give NaN: exp overflows. Use torch's softmax, or subtract the largest score first."
+
+
 def _large_scores(answer: Callable) -> None:
     scores = torch.tensor([[1000.0, 999.0, 0.0]])
     if not answer(scores, torch.tensor([[True, True, False]])).isfinite().all():
-        raise Wrong("Scores of 1000 give NaN: exp overflows. Use torch's softmax, or subtract the largest score first.")
+        raise Wrong(OVERFLOW)
+
+
+def _large_hidden_score(answer: Callable) -> None:
+    """NaN in a row that is not hidden altogether is no 0 / 0: a large score, hidden here, has overflowed."""
+    scores, mask = _softmax_cases()[0]
+    spoilt = answer(scores.clone(), mask).isnan().any(dim=-1)
+    if spoilt.any() and mask.any(dim=-1)[spoilt].all():
+        raise Wrong(OVERFLOW)
 
 
 def _gradient_is_finite(answer: Callable) -> None:
@@ -167,8 +198,19 @@ def _gradient_is_finite(answer: Callable) -> None:
                 )
 
 
-def _with_nan_check(checks: list, cases: Callable[[], list[tuple]], *more: Callable) -> list:
-    return [*checks[:5], _no_nan(cases), *checks[5:8], *more, *checks[8:]]
+def _with_nan_check(checks: list, cases: Callable[[], list[tuple]], *more: Callable, before: tuple = ()) -> list:
+    return [*checks[:5], *before, _no_nan(cases), *checks[5:8], *more, *checks[8:]]
+
+
+def _along(dim: int) -> Callable:
+    """The masked softmax over another dimension."""
+
+    def function(scores, mask):
+        if mask is None:
+            return scores.softmax(dim=dim)
+        return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=dim) * mask
+
+    return function
 
 
 softmax = Exercise(
@@ -179,7 +221,7 @@ softmax = Exercise(
         function_checks(
             masked_softmax,
             _softmax_cases(),
-            returns=["the weights"],
+            returns=["weights"],
             slips=[
                 (
                     _filled(-1e30, zero=False),
@@ -228,11 +270,16 @@ softmax = Exercise(
                     ).transpose(-1, -2),
                     "Each column sums to 1: the softmax runs over the queries. Take it over the keys, the last ones.",
                 ),
+                *(
+                    (_along(dim), f"The softmax runs over dimension {dim}: take it over the last, -1.")
+                    for dim in (0, 1)
+                ),
             ],
         ),
         _softmax_cases,
         _large_scores,
         _gradient_is_finite,
+        before=(_large_hidden_score,),
     ),
     crashes=[
         MASK_MAY_BE_NONE,
@@ -273,6 +320,9 @@ def _context_variant(weigh: Callable = masked_softmax, mix: Callable = lambda w,
         return mix(weights, states), weights
 
     return context
+
+
+AS_THEY_ARE = "Weights (batch, queries, keys) times states (batch, keys, d) fit as they are:"
 
 
 def _swapped(function: Callable) -> Callable:
@@ -338,11 +388,44 @@ context = Exercise(
                     _context_variant(mix=lambda w, s: w.sum(dim=1, keepdim=True) @ s),
                     "The weights of all queries are summed up: each query has a context of its own.",
                 ),
+                (
+                    _context_variant(weigh=lambda s, m: masked_softmax(s, None if m is None else ~m)),
+                    "The mask is turned round: True is what may be seen. Give it to your masked softmax as it is.",
+                ),
+                (
+                    _context_variant(weigh=lambda s, m: masked_softmax(s, None if m is None else m[:, None])),
+                    "The mask has a dimension too many: it is (batch, 1, keys) already, and fits the scores.",
+                ),
+                (
+                    lambda q, h, m, score: (score(q, h) @ h, context_vector(q, h, m, score)[1]),
+                    "The context is made with the scores; make it with the weights, what the softmax gave.",
+                ),
+                (
+                    lambda q, h, m, score: context_vector(q, h, m, lambda q, h: score(h, q).transpose(1, 2)),
+                    "`score` is given the states first; it takes (q, states), and the two are not alike.",
+                ),
+                (
+                    lambda q, h, m, score: context_vector(q, h, m, lambda q, h: score(q, h) / math.sqrt(q.shape[-1])),
+                    "The scores are divided by √d: take them as `score` gives them.",
+                ),
+                (
+                    _context_variant(weigh=lambda s, m: (s if m is None else s.masked_fill(~m, -1e30)).softmax(dim=-1)),
+                    "A sentence that is hidden altogether must be read as 0; yours is read as the plain mean.",
+                ),
+                (
+                    lambda q, h, m, score: (context_vector(q, h, m, score)[0] + q, context_vector(q, h, m, score)[1]),
+                    "The query is added to the context: return the weighted mean of the states alone.",
+                ),
             ],
         ),
         _context_cases,
     ),
-    crashes=[MASK_MAY_BE_NONE, BATCHED],
+    crashes=[
+        MASK_MAY_BE_NONE,
+        ("[2, 3] but got: [2, 4]", f"{AS_THEY_ARE} do not turn the weights."),  # of the first case: 3 queries, 4 keys
+        ("[2, 4] but got: [2, 5]", f"{AS_THEY_ARE} do not turn the states."),
+        BATCHED,
+    ],
     nudge="Three lines: scores, weights (you have just written that), then a matrix product of weights and states.",
     sketch="""
         scores = score(q, states)                                  (batch, queries, keys)
@@ -432,6 +515,17 @@ def _the_formula(answer: Callable) -> None:
     raise Wrong(f"For sure {S}, possible {P} and predicted {A} it must be {want:.4f}; got {got:.4f}.")
 
 
+def _no_sure_links(answer: Callable) -> None:
+    link = {(0, 0)}
+    for possible, want, why in ((link, 0.0, "is possible"), (set(), 1.0, "is not even possible")):
+        got = float(answer(set(), set(possible), set(link)))
+        if abs(got - want) > 1e-6:
+            raise Wrong(
+                f"If no link is sure and the one predicted {why}, the formula gives {want:g}; got {got:g}. "
+                "It needs no special case for an empty set."
+            )
+
+
 def _ends_of_the_scale(answer: Callable) -> None:
     if abs(float(answer(set(SURE), set(POSSIBLE), set(SURE))) - 0.0) > 1e-6:
         raise Wrong("If exactly the sure links are predicted, the error must be 0.")
@@ -455,8 +549,13 @@ error_rate = Exercise(
         _keeps_its_sets,
         _the_formula,
         _ends_of_the_scale,
+        _no_sure_links,
     ],
     crashes=[
+        (
+            "division by zero",
+            "Sure links may be missing, or predicted ones: divide by |A| + |S|, never by one of them.",
+        ),
         ("unsupported operand", "Sets know `&` (both), `|` (either) and `len`; they cannot be added."),
         ("object of type 'set'", "`len` gives the size of a set."),
     ],
@@ -495,6 +594,27 @@ def _hop_variant(
     return variant
 
 
+def _all_with_all(turn: bool) -> Callable:
+    """Without a dimension of its own, each question meets the facts of every story."""
+
+    def variant(q, keys, values, mask):
+        mask = mask[:, None] if turn and mask is not None else mask
+        weights = masked_softmax(q @ keys.transpose(1, 2), mask)
+        return q + weights @ values, weights
+
+    return variant
+
+
+def _with_one_query(q, keys, values, mask):
+    """The dimension that q was given is not taken away again."""
+    weights = masked_softmax(q[:, None] @ keys.transpose(1, 2), None if mask is None else mask[:, None])
+    return q[:, None] + weights @ values, weights
+
+
+OWN_STORY = (
+    "Each question meets the facts of every story: give q a dimension of its own, `q[:, None]`, and drop it in the "
+    'end; or `torch.einsum("bd,bnd->bn", q, keys)`.'
+)
 look = Exercise(
     id="2.5",
     title="one hop",
@@ -503,7 +623,7 @@ look = Exercise(
         function_checks(
             hop,
             _hop_cases(),
-            returns=["the new question", "weights"],
+            returns=["question", "weights"],
             slips=[
                 (
                     _hop_variant(end=lambda q, read: read),
@@ -549,6 +669,39 @@ look = Exercise(
                 (
                     lambda q, k, v, m: (hop(q, k, v, m)[0], torch.einsum("bd,bnd->bn", q, k)),
                     "The scores are returned in the place of the weights: return what the softmax gave.",
+                ),
+                (_all_with_all(turn=False), OWN_STORY),
+                (_all_with_all(turn=True), OWN_STORY),
+                (
+                    _with_one_query,
+                    "The dimension that q was given for the product is left over: `[:, 0]` takes it away.",
+                ),
+                (
+                    _hop_variant(weigh=lambda s, m: (s if m is None else s.masked_fill(~m, -1e30)).softmax(dim=-1)),
+                    "In a story without facts the weights must be 0; yours are spread evenly over what is not there.",
+                ),
+                (
+                    _hop_variant(weigh=lambda s, m: masked_softmax(s, None if m is None else ~m)),
+                    "The mask is turned round: True is where there is a fact.",
+                ),
+                (
+                    lambda q, k, v, m: (
+                        q + torch.einsum("bn,bnd->bd", torch.einsum("bd,bnd->bn", q, k), v),
+                        hop(q, k, v, m)[1],
+                    ),
+                    "The values are weighed by the scores; weigh them by what the softmax gave.",
+                ),
+                (
+                    lambda q, k, v, m: (q + (hop(q, k, v, m)[1][..., None] * v).mean(dim=1), hop(q, k, v, m)[1]),
+                    "The weighted values are averaged; sum them up, since the weights sum to 1 already.",
+                ),
+                (
+                    _hop_variant(weigh=lambda s, m: s.softmax(dim=0) * (1 if m is None else m)),
+                    "The softmax runs over the batch: take it over the facts of one story, the last dimension.",
+                ),
+                (
+                    _hop_variant(weigh=lambda s, m: _along(0)(s, m)),
+                    "The softmax runs over the batch: take it over the facts of one story, the last dimension.",
                 ),
             ],
         ),

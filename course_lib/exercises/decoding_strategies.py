@@ -81,7 +81,46 @@ def _walk_cases() -> list[tuple]:
         lengths = (whole != end).cumprod(dim=1).sum(dim=1)
         ends[end] = (len(set(lengths.tolist())), int(lengths.max()) < 10)
     early = max(ends, key=lambda end: (ends[end][1], ends[end][0]))  # all texts are over early, at different places
-    return [*cases, (model, ids, 12, best, early), (toy(7), ids, 5, best, 6)]
+    ended = torch.tensor([[1, early], [early, 2], [0, 3]])  # an end in the prompt does not count
+    return [*cases, (model, ids, 12, best, early), (toy(7), ids, 5, best, 6), (model, ended, 12, best, early)]
+
+
+def _over_by_the_last_token(model, ids, new, choose, end=None):
+    """No memory of which texts are over: the last token is asked, were it the prompt's."""
+    for _ in range(new):
+        token = choose(model(ids)[:, -1], ids)
+        if end is not None:
+            token = token.masked_fill(ids[:, -1] == end, end)
+        ids = torch.cat([ids, token[:, None]], dim=1)
+        if end is not None and (token == end).all():
+            break
+    return ids
+
+
+def _over_by_the_prompt(model, ids, new, choose, end=None):
+    over = (ids == end).any(dim=1) if end is not None else torch.zeros(len(ids), dtype=torch.bool)
+    for _ in range(new):
+        if over.all():
+            break
+        token = choose(model(ids)[:, -1], ids)
+        if end is not None:
+            token = token.masked_fill(over, end)
+            over = over | (token == end)
+        ids = torch.cat([ids, token[:, None]], dim=1)
+    return ids
+
+
+def _all_at_once(model, ids, new, choose, end=None):
+    """Stops when all texts end in the same step."""
+    for _ in range(new):
+        token = choose(model(ids)[:, -1], ids)
+        ids = torch.cat([ids, token[:, None]], dim=1)
+        if end is not None and (token == end).all():
+            break
+    return ids
+
+
+ONLY_NEW = "An `end` in the prompt does not count: remember, in a vector, which texts have been given a new one."
 
 
 WALK = _walk_cases()
@@ -92,7 +131,7 @@ walking = Exercise(
     checks=function_checks(
         walk,
         WALK,
-        returns=["the ids"],
+        returns=["ids"],
         differentiable=False,
         slips=[
             (
@@ -102,6 +141,24 @@ walking = Exercise(
             (
                 _walk_variant(look=lambda model, ids, first: model(ids[:, -1:])[:, -1]),
                 "The model is shown the last token alone; show it all ids so far.",
+            ),
+            (
+                _walk_variant(look=lambda model, ids, first: model(ids if ids is first else ids[:, -1:])[:, -1]),
+                "After the first step the model is shown the last token alone; show it all ids so far, it keeps none.",
+            ),
+            (
+                lambda model, ids, new, choose, end=None: walk(model, ids, new, choose, end or None),
+                "`end` may be 0, and Python takes 0 for False: ask `if end is not None`.",
+            ),
+            (
+                lambda model, ids, new, choose, end=None: walk(model, ids, new, best, end),
+                "`choose` is not used: it decides which token comes next, not always the best one.",
+            ),
+            (_over_by_the_last_token, ONLY_NEW),
+            (_over_by_the_prompt, ONLY_NEW),
+            (
+                _all_at_once,
+                "It stops only if all texts end in the same step; one that ended earlier is over too. Remember them.",
             ),
             (
                 _walk_variant(look=lambda model, ids, first: model(first)[:, -1]),
@@ -146,9 +203,14 @@ walking = Exercise(
     ),
     crashes=[
         (
+            "got 2 and 3",
+            "`choose` takes the scores after the last token alone, (batch, vocabulary): `model(ids)[:, -1]`.",
+        ),
+        (
             "Tensors must have same number of dimensions",
             "The new tokens are (batch); to append them, (batch, 1): [:, None].",
         ),
+        ("NoneType", "`end` may be None: then no text is ever over."),
         ("Sizes of tensors must match", "Append the tokens as a column: `torch.cat([ids, token[:, None]], dim=1)`."),
         ("The model takes ids of shape", "Keep the batch: give the model ids of two dimensions."),
         ("Boolean value of Tensor", "There is a batch: for 'all texts are over', `over.all()`; `end` may be None."),
@@ -173,7 +235,7 @@ walking = Exercise(
 def _extend_cases() -> list[tuple]:
     cases = []
     for seed, (batch, beams, words, count, n, length_penalty) in enumerate(
-        [(2, 3, 5, 6, 4, 1.0), (1, 2, 7, 4, 3, 0.0), (3, 2, 4, 4, 7, 0.6), (2, 4, 3, 8, 2, 2.0)]
+        [(2, 3, 5, 6, 4, 1.0), (1, 2, 7, 4, 3, 0.0), (3, 2, 4, 4, 7, 0.6), (2, 4, 5, 8, 2, 2.0)]
     ):
         scores = _random(seed, batch, beams).sub(2).sort(dim=-1, descending=True).values
         cases.append((scores, 2 * _random(seed + 9, batch, beams, words), count, n, length_penalty))
@@ -198,25 +260,55 @@ def _extend_variant(
     return variant
 
 
-def _each_beam_alone(scores, logits, count, n, length_penalty):
-    total = scores[..., None] + logits.log_softmax(dim=-1)
-    each = count // scores.shape[1]
-    found, token = total.topk(each, dim=-1)
-    parent = torch.arange(scores.shape[1])[None, :, None].expand_as(token)
-    return found.flatten(1), found.flatten(1) / n**length_penalty, parent.flatten(1), token.flatten(1)
+def _each_beam_alone(each: Callable, early: bool, ordered: bool) -> Callable:
+    """Every beam keeps ``each(count, beams, words)`` of its own; ``early``: the scores are added before the topk."""
+
+    def variant(scores, logits, count, n, length_penalty):
+        beams, words = logits.shape[1:]
+        log_p, added = logits.log_softmax(dim=-1), scores[..., None]
+        found, token = (log_p + added if early else log_p).topk(min(each(count, beams, words), words), dim=-1)
+        parent = torch.arange(beams)[None, :, None].expand_as(token).flatten(1)
+        found, token = (found if early else found + added).flatten(1), token.flatten(1)
+        if ordered:
+            found, order = found.sort(dim=1, descending=True)
+            found, parent, token = (
+                found[:, :count],
+                parent.gather(1, order)[:, :count],
+                token.gather(1, order)[:, :count],
+            )
+        return found, found / n**length_penalty, parent, token
+
+    return variant
 
 
-def _each_beam_alone_sorted(scores, logits, count, n, length_penalty):
-    found, _, parent, token = _each_beam_alone(scores, logits, count, n, length_penalty)
-    found, order = found.sort(dim=1, descending=True)
-    return found, found / n**length_penalty, parent.gather(1, order), token.gather(1, order)
-
-
+SHARES = [  # how many continuations a beam may keep for itself
+    lambda count, beams, words: count // beams,
+    lambda count, beams, words: -(-count // beams),
+    lambda count, beams, words: count,
+    lambda count, beams, words: beams,
+]
 JOINTLY = (
     "Each beam keeps continuations of its own; only the best of all beams together may stay: flatten beams and "
     "vocabulary into one dimension first. (The code in S2 has this slip.)"
 )
+WHOLE_BATCH = "`flatten()` joins the batch too, and all texts compete; each keeps its own: `flatten(1)`."
 POWER = "The normalised score is log P / n^length_penalty: "
+
+
+def _of_the_whole_batch(keep: bool) -> Callable:
+    def variant(scores, logits, count, n, length_penalty):
+        found, index = (scores[..., None] + logits.log_softmax(dim=-1)).flatten().topk(count)
+        words = logits.shape[-1]
+        results = found, found / n**length_penalty, index // words, index % words
+        return tuple(value[None] for value in results) if keep else results
+
+    return variant
+
+
+def _penalty_first(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.log_softmax(dim=-1) / n**length_penalty
+    found, index = total.flatten(1).topk(count)
+    return found, found / n**length_penalty, index // logits.shape[-1], index % logits.shape[-1]
 
 
 def _keeps_the_best(answer: Callable) -> None:
@@ -226,19 +318,62 @@ def _keeps_the_best(answer: Callable) -> None:
             raise Wrong("The continuations must come best first; in a row of yours a later one has a higher score.")
 
 
+def _with_first_step(*arguments, **options) -> list[Check]:
+    """`function_checks`, with `_first_step` before infinities are looked for."""
+    ladder = function_checks(*arguments, **options)
+    return [*ladder[:5], _first_step, *ladder[5:]]
+
+
+def _first_step(answer: Callable) -> None:
+    """Where one beginning counts, all continuations are its own; not so if every beam keeps its share."""
+    scores, logits, count, n, length_penalty = _extend_cases()[-1]
+    finite = answer(scores.clone(), logits.clone(), count, n, length_penalty)[0].isfinite()
+    if (finite.sum(dim=1) == count // scores.shape[1]).all():
+        raise Wrong(JOINTLY)
+
+
 extending = Exercise(
     id="9.2",
     title="a step of beam search",
     reference=extend,
-    checks=function_checks(
+    checks=_with_first_step(
         extend,
         _extend_cases(),
-        returns=["the log-probabilities", "the normalised scores", "the parents", "the tokens"],
+        returns=["best", "normalised", "beams", "tokens"],
         differentiable=False,
         properties=[_keeps_the_best],
         slips=[
-            (_each_beam_alone, JOINTLY),
-            (_each_beam_alone_sorted, JOINTLY),
+            *(
+                (_each_beam_alone(each, early, ordered), JOINTLY)
+                for each in SHARES
+                for early in (True, False)
+                for ordered in (True, False)
+            ),
+            (
+                _extend_variant(
+                    total=lambda scores, logits: scores[..., None] + logits.flatten(1).log_softmax(-1).view_as(logits)
+                ),
+                "The log_softmax runs over all beams together; each beam has a distribution of its own: take it first, "
+                "flatten afterwards.",
+            ),
+            (_of_the_whole_batch(keep=False), WHOLE_BATCH),
+            (_of_the_whole_batch(keep=True), WHOLE_BATCH),
+            (
+                _penalty_first,
+                "The new token's log-probability alone is divided by n^length_penalty; divide the whole sum.",
+            ),
+            (
+                _extend_variant(split=lambda index, beams, words: (index / words, index % words)),
+                "`/` gives fractions; the beam is a whole number: place // vocabulary.",
+            ),
+            (
+                _extend_variant(split=lambda index, beams, words: (index, index % words)),
+                "The beams are places among beams · vocabulary: divide, `// vocabulary`.",
+            ),
+            (
+                _extend_variant(norm=lambda best, n, alpha: best / (n * alpha) if alpha else best),
+                f"{POWER}n is multiplied by the penalty; it is the exponent.",
+            ),
             (
                 _extend_variant(total=lambda scores, logits: scores[..., None] + logits),
                 "`logits` are scores, not yet log-probabilities: take their log_softmax over the vocabulary.",
@@ -270,7 +405,7 @@ extending = Exercise(
             ),
             (
                 _extend_variant(split=lambda index, beams, words: (index % words, index // words)),
-                "Parents and tokens are swapped: the parent is place // vocabulary, the token what remains.",
+                "Beams and tokens are swapped: the beam is place // vocabulary, the token what remains.",
             ),
             (
                 _extend_variant(split=lambda index, beams, words: (index // words, index)),
@@ -333,8 +468,8 @@ extending = Exercise(
     sketch="""
         total = the beams' scores + log_softmax of logits      (batch, beams, vocabulary)
         best, place = the count largest of each row of total, flattened to (batch, beams · vocabulary)
-        parent = place // vocabulary, token = place % vocabulary
-        return best, best / n to the power length_penalty, parent, token
+        beam = place // vocabulary, token = place % vocabulary
+        return best, best / n to the power length_penalty, beam, token
         """,
 )
 
@@ -367,6 +502,27 @@ def _sample_gives_ids(answer: Callable) -> None:
         raise Wrong("The result must begin with the prompts, unchanged, and hold whole numbers.")
     if got.min() < 0 or got.max() > 2:
         raise Wrong("A token is no word of the vocabulary (0, 1, 2).")
+
+
+def _one_text(answer: Callable) -> None:
+    try:
+        got = answer(table, torch.tensor([[0, 1]]), 4, None, None, _seeded(0))
+    except (IndexError, RuntimeError, ValueError, TypeError) as error:
+        raise Wrong(
+            f"With one text it stops with {type(error).__name__}: `squeeze()` takes the batch away too, if it is 1. "
+            "Take the one column, `[:, 0]`."
+        ) from None
+    if got.shape != (1, 6):
+        raise Wrong(f"With one prompt of 2 tokens and new = 4, expected ids of shape (1, 6); got {tuple(got.shape)}.")
+
+
+def _draws_without_a_generator(answer: Callable) -> None:
+    texts = [answer(table, torch.zeros(3, 1, dtype=torch.long), 20, None, None, None) for _ in range(2)]
+    if torch.equal(*texts):
+        raise Wrong(
+            "Two walks without a generator wrote the same: with None chance comes from PyTorch's own generator: hand "
+            "None on as it is. (A new `torch.Generator()` begins with the same seed each time.)"
+        )
 
 
 def _follows_the_generator(answer: Callable) -> None:
@@ -422,6 +578,7 @@ def _uses_filters(answer: Callable) -> None:
         seen.append((tuple(scores.shape), tuple(ids.shape), (scores - 3).exp().sum(dim=-1)))
         return scores.masked_fill(torch.arange(3) != ids.shape[1] % 3, HIDDEN)
 
+    only_one.__qualname__ = "filters"  # so it is called in an error's text
     got = answer(table, torch.zeros(2, 1, dtype=torch.long), 5, only_one, None, _seeded(0))
     if not seen:
         raise Wrong("`filters` is not used: if it is not None, the scores go through `filters(scores, ids)` first.")
@@ -464,7 +621,9 @@ sampling = Exercise(
         signature_check(sample),
         _sample_gives_ids,
         _sample_keeps_inputs,
+        _one_text,
         _follows_the_generator,
+        _draws_without_a_generator,
         _has_the_distribution,
         _uses_filters,
         _stops_at_the_end,
@@ -472,6 +631,8 @@ sampling = Exercise(
     crashes=[
         ("probability tensor contains", "Scores may be negative: take their softmax, and draw from that."),
         ("NoneType", "`filters` may be None: then the scores go on as they are."),
+        ("required positional argument: 'ids'", "`filters` takes two things: the scores, and all ids so far."),
+        ("got 2 and 3", "`choose` gives one token for each text, (batch): take the one column, `[:, 0]`."),
         ("prob_dist must be 1 or 2 dim", "Take the scores after the last token only: (batch, vocabulary)."),
         (
             "Tensors must have same number of dimensions",
@@ -510,8 +671,35 @@ def _filter_checks(reference: Callable, cases: list[tuple], slips: list[tuple], 
     ladder = function_checks(probabilities(reference), cases, ["softmax of the scores"], changed, [], tolerance=1e-5)[
         1:
     ]  # the signature is checked on the answer itself
+
+    def something_stays(answer: Callable) -> None:
+        for logits, value in cases:
+            if (answer(logits.clone(), value) == HIDDEN).all(dim=-1).any():
+                raise Wrong(
+                    _slip(answer, slips, cases) or "In a row everything is hidden: at least the best must stay."
+                )
+
+    def exactly_0(answer: Callable) -> None:
+        """Scores may be as low as they like: what is hidden must be lower still."""
+        for logits, value in cases:
+            kept = [(f(logits - 300, value).softmax(dim=-1) > 0).sum(dim=-1) for f in (answer, reference)]
+            if not torch.equal(*kept):
+                raise Wrong(
+                    "Hidden scores are set to a number that is not low enough: where all scores are low, the softmax "
+                    "still gives it a share. Hide with −∞, `-torch.inf`."
+                )
+
     within = [lambda answer, check=check: check(probabilities(answer)) for check in ladder]
-    return [signature_check(reference), *within[:6], *properties, *within[6:]]
+    return [signature_check(reference), *within[:5], something_stays, within[5], *properties, exactly_0, *within[6:]]
+
+
+def _slip(answer: Callable, slips: list[tuple], cases: list[tuple]) -> str:
+    """The sentence of the slip that leads to the same probabilities in every case; else ''."""
+    for slip, sentence in slips:
+        pairs = [(answer(z.clone(), value).softmax(-1), slip(z, value).softmax(-1)) for z, value in cases]
+        if all(a.shape == b.shape and torch.allclose(a, b, atol=1e-5, equal_nan=True) for a, b in pairs):
+            return sentence
+    return ""
 
 
 def _scores(seed: int, *shape: int) -> Tensor:
@@ -531,6 +719,7 @@ HIDE = "What is hidden needs the score −∞ (`-torch.inf`): a score of 0 still
 PROBABILITIES = (
     "Probabilities are returned; return scores: a softmax comes later, and it needs −∞ where a token is hidden."
 )
+OF_THE_BATCH = "The k best of the whole batch stay; each row has k best of its own (dim=-1)."
 TOP_K = [(_scores(0, 2, 7), 3), (_scores(1, 4, 9), 1), (_scores(2, 2, 3, 6), 5), (_scores(3, 3, 4), 9)]
 
 
@@ -540,11 +729,9 @@ def _keeps_k(answer: Callable) -> None:
         wanted = min(k, logits.shape[-1])
         if (kept == wanted).all():
             continue
-        for slip, sentence in _TOP_K_SLIPS:
-            if torch.allclose(answer(logits.clone(), k).softmax(-1), slip(logits, k).softmax(-1), equal_nan=True):
-                raise Wrong(sentence)
         raise Wrong(
-            f"k = {k} of {logits.shape[-1]} tokens: {wanted} must stay in each row; in yours {kept.flatten()[0]} do."
+            _slip(answer, _TOP_K_SLIPS, TOP_K)
+            or f"k = {k} of {logits.shape[-1]} tokens: {wanted} must stay in each row; in yours {kept.flatten()[0]} do."
         )
 
 
@@ -554,9 +741,15 @@ _TOP_K_SLIPS = [
     (_hide(lambda z, k: z > _kth(z, k)), "The k-th best is hidden too: hide only what is smaller than it."),
     (_hide(lambda z, k: z < _kth(z, k)), "The best are hidden, and the others stay: turn the mask round."),
     (_hide(lambda z, k: -z >= _kth(-z, k)), "These are the k worst tokens."),
+    (_hide(lambda z, k: z >= z.flatten().topk(min(k, z.numel())).values[-1]), OF_THE_BATCH),
+    (_hide(lambda z, k: z >= z.flatten().topk(min(k, z.shape[-1])).values[-1]), OF_THE_BATCH),
     (
-        _hide(lambda z, k: z >= z.flatten().topk(min(k, z.numel())).values[-1]),
-        "The k best of the whole batch stay; each row has k best of its own (dim=-1).",
+        _hide(lambda z, k: z >= z.topk(min(k, z.shape[0]), dim=0).values[-1:]),
+        "The k best of each column stay; it is each row that has k best (dim=-1).",
+    ),
+    (
+        _hide(lambda z, k: z.argsort(dim=-1, descending=True) < k),
+        "`argsort` gives the places in sorted order, not each token's rank: its own `argsort` gives the ranks.",
     ),
     (_hide(lambda z, k: z >= _kth(z, k + 1)), "One token too many stays."),
     (_hide(lambda z, k: z >= _kth(z, k - 1)), "One token too few stays."),
@@ -600,6 +793,16 @@ def _nucleus(keep: Callable) -> Callable:
         return logits.masked_fill(~_in_place(keep(p, sums, value), order), HIDDEN)
 
     return variant
+
+
+def _scores_summed(logits: Tensor, p: float) -> Tensor:
+    z, order = logits.sort(dim=-1, descending=True)
+    return logits.masked_fill(~_in_place(z.cumsum(dim=-1) - z < p, order), HIDDEN)
+
+
+def _worst_first(logits: Tensor, p: float) -> Tensor:
+    rising, order = logits.softmax(dim=-1).sort(dim=-1)
+    return logits.masked_fill(~_in_place(rising.cumsum(dim=-1) - rising < p, order), HIDDEN)
 
 
 def _at_least_best(keep: Tensor) -> Tensor:
@@ -646,6 +849,23 @@ _TOP_P_SLIPS = [
         _nucleus(lambda p, sums, limit: p.flip(-1).cumsum(-1).flip(-1) < limit),
         "The sum starts at the least probable token: start at the best.",
     ),
+    (
+        _nucleus(lambda p, sums, limit: sums >= limit),
+        "The best are hidden until the sum reaches p, and the rest stays: it is the other way round.",
+    ),
+    (
+        _scores_summed,
+        "The scores are summed up; sum up probabilities, their softmax.",
+    ),
+    (
+        _hide(lambda z, p: z.softmax(-1) >= p * z.softmax(-1).amax(dim=-1, keepdim=True)),
+        "Each token is compared with p times the best: that is min-p. Here the sum of the best ones has to reach p.",
+    ),
+    (_worst_first, "The sum starts at the least probable token: sort with `descending=True`."),
+    (
+        lambda z, p: z.masked_fill(~(_falling(z)[1] - _falling(z)[0] < p).gather(-1, _falling(z)[2]), HIDDEN),
+        "`gather` takes from the places; to bring a mask back to them, `scatter`: `zeros.scatter(-1, places, mask)`.",
+    ),
     (lambda z, p: top_p(z, p).softmax(dim=-1), PROBABILITIES),
     (lambda z, p: z.masked_fill(top_p(z, p) == HIDDEN, 0.0), HIDE),
     (lambda z, p: z, "Nothing is hidden."),
@@ -660,33 +880,48 @@ def _is_the_smallest(answer: Callable) -> None:
         least = probabilities.masked_fill(~kept, 2.0).amin(dim=-1)
         if (total < p - 1e-5).any():
             raise Wrong(
-                _slip(answer) or f"p = {p}: in a row the kept tokens have together {total.min():.2f}, less than p."
+                _slip(answer, _TOP_P_SLIPS, TOP_P)
+                or f"p = {p}: in a row the kept tokens have together {total.min():.4f}, less than p."
             )
         if ((total - least > p + 1e-5) & (kept.sum(dim=-1) > 1)).any():
             raise Wrong(
-                _slip(answer) or f"p = {p}: in a row too many stay; without the least of them it is still p or more."
+                _slip(answer, _TOP_P_SLIPS, TOP_P)
+                or f"p = {p}: in a row too many stay; without the least of them it is still p or more."
             )
 
 
-def _slip(answer: Callable) -> str:
-    for slip, sentence in _TOP_P_SLIPS:
-        pairs = [(answer(z.clone(), p).softmax(-1), slip(z, p).softmax(-1)) for z, p in TOP_P]
-        if all(a.shape == b.shape and torch.allclose(a, b, atol=1e-5, equal_nan=True) for a, b in pairs):
-            return sentence
-    return ""
+def _reaches_p(answer: Callable) -> None:
+    """Four times 0.25 and p = 0.5, exact in floating point: two reach it. (Who keeps all that are equal keeps four.)"""
+    kept = int((answer(torch.zeros(1, 4), 0.5).softmax(dim=-1) > 0).sum())
+    if kept not in (2, 4):
+        raise Wrong(
+            f"Four tokens with 0.25 each, p = 0.5: two have together p, and that is enough; in yours {kept} stay. "
+            "A token stays if those before it have less than p (`<`, not `<=`)."
+        )
+
+
+def _whole_at_1(answer: Callable) -> None:
+    logits = torch.tensor([[20.0, 0.0, -1.0, -2.0]])
+    kept = int((answer(logits.clone(), 1.0).softmax(dim=-1) > 0).sum())
+    if kept < 4:
+        raise Wrong(
+            f"With p = 1 nothing is hidden; of the scores (20, 0, −1, −2) yours keeps {kept}. The sums are rounded "
+            "and reach 1 too early: let all stay if p is 1, or sum up from the least probable and hide up to "
+            "a sum of 1 − p."
+        )
 
 
 nucleus = Exercise(
     id="9.5",
     title="nucleus",
     reference=top_p,
-    checks=_filter_checks(top_p, TOP_P, _TOP_P_SLIPS, [_is_the_smallest]),
+    checks=_filter_checks(top_p, TOP_P, _TOP_P_SLIPS, [_is_the_smallest, _reaches_p, _whole_at_1]),
     crashes=[],
     nudge="Sort the probabilities, best first, and sum them up. A token stays if those before it have not reached p.",
     sketch="""
         sort the probabilities (softmax of the scores), best first; remember the order
         before = the sum of all better ones                 (cumsum minus the token's own)
-        stays, in sorted order: before < p
+        stays, in sorted order: before < p, or p is 1
         bring this mask back into the vocabulary's order    (zeros.scatter(-1, order, stays))
         hide the scores that do not stay
         """,
@@ -710,10 +945,10 @@ PAIRS = [_pair(3, 2, 5), _pair(5, 7), (_P, torch.where(torch.arange(3)[:, None] 
 def _accept_variant(
     kept: Callable = lambda p, q: torch.where(q > 0, p / q, 1.0).clamp(max=1.0),
     rest: Callable = lambda p, q: (p - q).clamp(min=0),
-    norm: Callable = lambda rest, p: torch.where(rest.sum(-1, keepdim=True) > 0, rest / rest.sum(-1, keepdim=True), p),
+    norm: Callable | None = None,
 ) -> Callable:
     """The two results with one thing changed; for slips."""
-    return lambda p, q: (kept(p, q), norm(rest(p, q), p))
+    return lambda p, q: (kept(p, q), (norm or _exact)(rest(p, q), p))
 
 
 def _gives_p(answer: Callable) -> None:
@@ -729,6 +964,23 @@ def _gives_p(answer: Callable) -> None:
             )
 
 
+def _exact(rest: Tensor, p: Tensor) -> Tensor:
+    total = rest.sum(dim=-1, keepdim=True)
+    return torch.where(total > 0, rest / total, p)
+
+
+def _softened(p: Tensor, q: Tensor) -> Tensor:
+    return (p / (q + 1e-9)).clamp(max=1.0)
+
+
+def _softened_sum(rest: Tensor, p: Tensor) -> Tensor:
+    return rest / (rest.sum(dim=-1, keepdim=True) + 1e-9)
+
+
+SMALL_NUMBER = (
+    "A small number added to q hides 0 / 0: a token that neither says gets the chance 0. Where q = 0 the chance is 1; "
+    "ask for it with `torch.where`."
+)
 QUOTIENT = "The chance of keeping a drafted token is min(1, p / q)"
 accepting = Exercise(
     id="9.6",
@@ -737,7 +989,7 @@ accepting = Exercise(
     checks=function_checks(
         acceptance,
         PAIRS,
-        returns=["the chances", "the distribution"],
+        returns=["chances", "distribution"],
         differentiable=False,
         properties=[_gives_p],
         slips=[
@@ -799,6 +1051,37 @@ accepting = Exercise(
             (
                 _accept_variant(norm=lambda rest, p: torch.where(rest.sum(-1, keepdim=True) > 0, rest / rest.sum(), p)),
                 "The sum runs over everything; take it over the vocabulary, `sum(dim=-1, keepdim=True)`.",
+            ),
+            (
+                lambda p, q: (acceptance(p, q)[0], (rest := (p - q).clamp(min=0)) / rest.sum()),
+                "The sum runs over everything; take it over the vocabulary, `sum(dim=-1, keepdim=True)`.",
+            ),
+            (
+                _accept_variant(
+                    kept=lambda p, q: (p / q).clamp(max=1.0), norm=lambda rest, p: rest / rest.sum(-1, True)
+                ),
+                "0 / 0 is NaN, here twice: where q = 0 let the chance be 1, and where p = q let the distribution be p.",
+            ),
+            (
+                lambda p, q: (acceptance(p, q)[0], (p - q).softmax(dim=-1)),
+                "Normalise by dividing by the sum; a softmax gives every token a chance.",
+            ),
+            (
+                lambda p, q: acceptance(q, p),
+                "p and q are swapped: p is the large model's distribution, q the draft's.",
+            ),
+            *((_accept_variant(kept=_softened, norm=norm), SMALL_NUMBER) for norm in (_exact, _softened_sum)),
+            (
+                _accept_variant(norm=_softened_sum),
+                "Where p = q the second result is 0 everywhere: return p there.",
+            ),
+            (
+                _accept_variant(
+                    norm=lambda rest, p: torch.where(
+                        rest.sum(-1, keepdim=True) > 0, rest / rest.sum(-1, keepdim=True), 1 / p.shape[-1]
+                    )
+                ),
+                "Where p = q every token is made equally likely; nothing is ever refused there: return p.",
             ),
             (
                 lambda p, q: acceptance(p, q)[::-1],

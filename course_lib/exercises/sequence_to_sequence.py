@@ -1,6 +1,9 @@
 """Exercises of lesson 07: the target's mask, the block that looks at the source, label smoothing, clipping, BLEU."""
 
+import contextlib
+import functools
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable
 from numbers import Real
@@ -64,22 +67,33 @@ _mask_checks = function_checks(
             _mask_of(lambda n, q, k: (k < n) | (k <= q)),
             "What is true *or* not ahead is open: both must hold, so join the two with `&`.",
         ),
-        (_mask_of(lambda n, q, k: (k < n) & (k < q)), "A token may see itself: the diagonal is open up to the length."),
-        (_mask_of(lambda n, q, k: (k < n) & (k <= q + 1)), "Each token sees one token ahead, the one it should name."),
-        (_mask_of(lambda n, q, k: (k < n) & (k >= q)), "Each token sees what comes after it: rows are queries."),
+        (_mask_of(lambda n, q, k: (k < n) & (k < q)), "A word may see itself: the diagonal is open up to the length."),
+        (_mask_of(lambda n, q, k: (k < n) & (k <= q + 1)), "Each word sees one word ahead, the one it should name."),
+        (_mask_of(lambda n, q, k: (k < n) & (k >= q)), "Each word sees what comes after it: rows are queries."),
         (_mask_of(lambda n, q, k: k <= q), "The lengths are not used: what is filled up at the end must be hidden."),
         (_mask_of(lambda n, q, k: k < n), "The future is open: hide the keys that stand after each query."),
         (
             _mask_of(lambda n, q, k: (k <= n) & (k <= q)),
-            "One token too many: places count from 0, so the true ones are those below the length.",
+            "One word too many: places count from 0, so the true ones are those below the length.",
         ),
         (
             _mask_of(lambda n, q, k: (k < n - 1) & (k <= q)),
-            "The last true token is hidden: places count from 0, so the true ones are those below the length.",
+            "The last true word is hidden: places count from 0, so the true ones are those below the length.",
         ),
         (
             _mask_of(lambda n, q, k: (q < n) & (k <= q)),
             "Rows of filled-up queries are hidden, and a softmax over nothing is NaN: hide filled-up keys, columns.",
+        ),
+        *(
+            (
+                _mask_of(rule),
+                "The true rows are right. The rule is the same for filled-up queries: they see the true words.",
+            )
+            for rule in (
+                lambda n, q, k: torch.where(q < n, k <= q, True),
+                lambda n, q, k: torch.where(q < n, k <= q, k == q),
+                lambda n, q, k: torch.where(q < n, k <= q, k == 0),
+            )
         ),
     ],
 )
@@ -152,6 +166,41 @@ def _source_first(x, memory, mask, memory_mask, block):
     return block.feed_forward_norm(x + block.feed_forward(x))
 
 
+def _memory_normed(pre: bool, which: str) -> Callable:
+    """S3's slide normalises the encoder's output again; with which norm it does not say."""
+
+    def wiring(x, memory, mask, memory_mask, block):
+        norm = getattr(block, which) if which else lambda m: F.layer_norm(m, m.shape[-1:])
+        return (_pre_norm if pre else decoder_block)(x, norm(memory), mask, memory_mask, block)
+
+    return wiring
+
+
+def _one_norm(which: str) -> Callable:
+    def wiring(x, memory, mask, memory_mask, block):
+        norm = getattr(block, which)
+        x = norm(x + block.attention(x, mask=mask)[0])
+        x = norm(x + block.cross(x, memory, memory_mask)[0])
+        return norm(x + block.feed_forward(x))
+
+    return wiring
+
+
+def _from_the_first(x, memory, mask, memory_mask, block):
+    h = block.attention_norm(x + block.attention(x, mask=mask)[0])
+    h = block.cross_norm(x + block.cross(h, memory, memory_mask)[0])
+    return block.feed_forward_norm(x + block.feed_forward(h))
+
+
+def _old_queries(x, memory, mask, memory_mask, block):
+    h = block.attention_norm(x + block.attention(x, mask=mask)[0])
+    h = block.cross_norm(h + block.cross(x, memory, memory_mask)[0])
+    return block.feed_forward_norm(h + block.feed_forward(h))
+
+
+NORMS = "attention_norm", "cross_norm", "feed_forward_norm"
+
+
 def _norm_inside(x, memory, mask, memory_mask, block):
     x = x + block.attention_norm(block.attention(x, mask=mask)[0])
     x = x + block.cross_norm(block.cross(x, memory, memory_mask)[0])
@@ -179,6 +228,27 @@ _block_checks = function_checks(
     properties=[_no_future, _sees_the_source],
     slips=[
         (_pre_norm, "This is pre-norm, x + f(LN(x)), as on S3's slide; the block of 2017 is LN(x + f(x))."),
+        *(
+            (
+                _memory_normed(True, which),
+                "This is pre-norm, and the memory is normalised again, as on S3's slide; the block of 2017 is "
+                "LN(x + f(x)), and reads the memory as it is.",
+            )
+            for which in (*NORMS, "")
+        ),
+        *(
+            (
+                _memory_normed(False, which),
+                "The memory is normalised again, as on S3's slide; the decoder of 2017 reads it as it is.",
+            )
+            for which in (*NORMS, "")
+        ),
+        *(
+            (_one_norm(which), f"Each of the three steps has a norm of its own: here all take `block.{which}`.")
+            for which in NORMS
+        ),
+        (_from_the_first, "Each step adds to the block's first x; it has to add to what the step before it gave."),
+        (_old_queries, "The look at the source is asked with the x from before self-attention; take the new x."),
         (_source_first, "The source is looked at first: in 2017 the target looks at itself, then at the source."),
         (_norm_inside, "Only f(x) is normalised; the norm takes the sum: LN(x + f(x))."),
         (
@@ -291,6 +361,23 @@ def _others_only(right, log_p, e):
     return (1 - e) * right + e * (log_p.sum(dim=-1) - right) / (log_p.shape[-1] - 1)
 
 
+def _fillers_in_the_even_part(logits, targets, epsilon):
+    log_p, counted = logits.log_softmax(dim=-1), targets != -100
+    right = log_p[counted].gather(-1, targets[counted][:, None]).mean()
+    return -((1 - epsilon) * right + epsilon * log_p.mean())
+
+
+def _large_logits(answer: Callable) -> None:
+    """softmax gives 0 for what is 200 below the best, and its logarithm is −∞."""
+    logits, targets = torch.tensor([[0.0, 200.0, 0.0], [200.0, 0.0, 0.0]]), torch.tensor([0, 0])
+    got, want = answer(logits, targets, 0.1), smoothed_loss(logits, targets, 0.1)
+    if not torch.allclose(got, want, rtol=1e-4):
+        raise Wrong(
+            f"With logits of 0 and 200 the loss must be {want:.1f}; got {got:.4g}: softmax rounds to 0, and its "
+            "logarithm is −∞. Use `log_softmax`."
+        )
+
+
 def _equals_torch(answer: Callable) -> None:
     """On one case more: what is ignored, epsilon 1."""
     (logits,) = _random(9, (5, 6))
@@ -310,23 +397,23 @@ loss = Exercise(
         smoothed_loss,
         _loss_cases(),
         returns=["the loss"],
-        properties=[_equals_torch],
+        properties=[_large_logits, _equals_torch],
         slips=[
             (
                 _loss_variant(mix=_others_only),
-                "ε is dealt out over the wrong classes only; as in PyTorch, it goes evenly to all, the right one too.",
+                "ε is dealt out over the wrong words only; as in PyTorch, it goes evenly to all, the right one too.",
             ),
             (
                 _loss_variant(mix=lambda right, log_p, e: e * right + (1 - e) * log_p.mean(dim=-1)),
-                "ε and 1 − ε are swapped: the right class keeps the larger part.",
+                "ε and 1 − ε are swapped: the right word keeps the larger part.",
             ),
             (
                 _loss_variant(mix=lambda right, log_p, e: (1 - e) * right + e * log_p.sum(dim=-1)),
-                "Each class gets ε / V: take the mean of log p over the classes, not the sum.",
+                "Each word gets ε / V: take the mean of log p over the words, not the sum.",
             ),
             (
                 _loss_variant(mix=lambda right, log_p, e: right + e * log_p.mean(dim=-1)),
-                "The shares must sum to 1: the right class keeps 1 − ε.",
+                "The shares must sum to 1: the right word keeps 1 − ε.",
             ),
             (_loss_variant(mix=lambda right, log_p, e: (1 - e) * right), "The part that is dealt out, ε, is missing."),
             (_loss_variant(mix=lambda right, log_p, e: right), "This is the plain loss: ε is not used."),
@@ -350,6 +437,14 @@ loss = Exercise(
                 _loss_variant(logs=lambda logits: logits.softmax(dim=-1)),
                 "These are probabilities; the loss is made of their logarithms, `log_softmax`.",
             ),
+            (
+                _loss_variant(logs=lambda logits: logits.log_softmax(dim=1)),
+                "The softmax runs over the places; take it over the words, the last dimension.",
+            ),
+            (
+                _fillers_in_the_even_part,
+                "The part that is dealt out is averaged over filled-up places too: leave them out of both parts.",
+            ),
             (_loss_variant(logs=lambda logits: logits), "The logits themselves are used: take `log_softmax` first."),
             (
                 _loss_variant(logs=lambda logits: logits.softmax(dim=-1).log_softmax(dim=-1)),
@@ -358,21 +453,22 @@ loss = Exercise(
         ],
     ),
     crashes=[
-        ("index -100 is out of bounds", "Some targets are −100, which is no class: leave those out first."),
-        ("out of bounds", "Some targets are −100, which is no class: leave those out first."),
-        ("Class values must be non-negative", "Some targets are −100, which is no class: leave those out first."),
+        ("index -100 is out of bounds", "Some targets are −100, which is no word: leave those out first."),
+        ("out of bounds", "Some targets are −100, which is no word: leave those out first."),
+        ("Class values must be non-negative", "Some targets are −100, which is no word: leave those out first."),
         (
             "Expected target size",
-            "The classes are the last dimension here; flatten both, or choose `logits[targets != -100]`.",
+            "The words are the last dimension here; flatten both, or choose `logits[targets != -100]`.",
         ),
+        ("not enough values to unpack", "`logits` is (…, V): any number of dimensions may come before the words."),
         ("same number of dimensions", "`gather` wants an index with a last dimension too: `targets[..., None]`."),
     ],
-    nudge="`log_softmax`, then two readings of it for each target: log p of the right class, the mean over classes.",
+    nudge="`log_softmax`, then two readings of it for each target: log p of the right word, the mean over all words.",
     sketch="""
         keep the rows of logits and targets where the target is not −100
-        log_p = log_softmax of the logits                         (targets, classes)
-        right = log_p at the right class                          (targets)
-        even  = the mean of log_p over the classes                (targets)
+        log_p = log_softmax of the logits                         (targets, words)
+        right = log_p of the right word                           (targets)
+        even  = the mean of log_p over all words                  (targets)
         return minus the mean of (1 − ε) · right + ε · even
         """,
 )
@@ -396,6 +492,7 @@ MATCHES = [  # candidate, references, n
         ("a b c d e", ["a b c", "c d e a b"], 3),
         ("b a", ["a b"], 2),
         ("a b", ["a b"], 3),
+        ("a", ["a"], 3),
         ("", ["a b"], 1),  # nothing was written
     )
 ]
@@ -408,6 +505,10 @@ def _grams(tokens, n):
 def _match_slip(count: Callable, total: Callable = lambda c, n: len(_grams(c, n))) -> Callable:
     """(right, all) from `count(candidate's n-grams, each reference's n-grams)`; for slips."""
     return lambda c, R, n: (count(_grams(c, n), [_grams(r, n) for r in R]), total(c, n))
+
+
+def _clipped(c, R):
+    return sum(min(c.count(g), max(r.count(g) for r in R)) for g in set(c))
 
 
 MATCH_SLIPS = [
@@ -440,15 +541,36 @@ MATCH_SLIPS = [
         "Each n-gram is counted once only; it is right as often as a reference has it.",
     ),
     (
-        _match_slip(lambda c, R: sum(min(c.count(g), max(r.count(g) for r in R)) for g in set(c)), lambda c, n: len(c)),
+        _match_slip(_clipped, lambda c, n: len(c)),
         "The second number is that of the words; a text of 8 words has 7 pairs: count n-grams.",
     ),
     (
-        _match_slip(
-            lambda c, R: sum(min(c.count(g), max(r.count(g) for r in R)) for g in set(c)),
-            lambda c, n: len(set(_grams(c, n))),
-        ),
+        _match_slip(_clipped, lambda c, n: len(set(_grams(c, n)))),
         "The second number counts different n-grams; count all, repeated ones too.",
+    ),
+    (
+        _match_slip(_clipped, lambda c, n: len(c) - n + 1),
+        "The second number is negative where the text is shorter than n: such a text has no n-grams, 0.",
+    ),
+    (
+        _match_slip(_clipped, lambda c, n: max(len(_grams(c, n)), 1)),
+        "A text shorter than n has no n-grams: the second number is 0 there, not 1. Whoever divides takes care.",
+    ),
+    (
+        _match_slip(lambda c, R: sum(any(g in r for r in R) for g in set(c)), lambda c, n: len(set(_grams(c, n)))),
+        "Both numbers count *different* n-grams, as `len` of a Counter does: sum the counts, `.total()`.",
+    ),
+    *(
+        (
+            lambda c, R, n, theirs=theirs: (clipped_matches(c, R, n)[0], theirs([ngrams(r, n) for r in R])),
+            "The second number counts the references' n-grams; precision asks how many the *candidate* has.",
+        )
+        for theirs in (
+            lambda found: sum(r.total() for r in found),
+            lambda found: max(r.total() for r in found),
+            lambda found: found[0].total(),
+            lambda found: functools.reduce(operator.or_, found).total(),
+        )
     ),
     (
         lambda c, R, n: clipped_matches(c, R, 1),
@@ -468,7 +590,7 @@ def _is_a_pair_of_counts(answer: Callable) -> None:
     got = answer(*MATCHES[0])
     if isinstance(got, Real):
         raise Wrong("One number came back: return the two counts, right ones and all, not their ratio.")
-    if not (isinstance(got, tuple) and len(got) == 2 and all(isinstance(x, Real) for x in got)):
+    if not (isinstance(got, tuple | list) and len(got) == 2 and all(isinstance(x, Real) for x in got)):
         raise Wrong(f"Expected two numbers, the right n-grams and all of them; got {describe(got)}.")
 
 
@@ -527,6 +649,7 @@ CORPORA = [  # candidates, references, n
     (_split("a c b e", "d a b c e"), [_split("a c b f e"), _split("d a b")], 3),
 ]
 NO_MATCH = (_split("a b c d", "e f g h"), [_split("d c b a"), _split("h g f e")], 4)
+TOO_SHORT = (_split("a b", "c d e"), [_split("a b"), _split("c d e")], 4)
 
 
 def _bleu_variant(
@@ -543,6 +666,8 @@ def _bleu_variant(
         p = []
         for size in sizes(n):
             found = [counts(c, r, size) for c, r in zip(candidates, references, strict=True)]
+            if not any(right for right, _ in found):
+                return 0.0
             p.append(sum(right for right, _ in found) / sum(total for _, total in found))
         lengths = sum(map(len, candidates)), sum(map(nearest, candidates, references))
         return points * penalty(*lengths) * mean(p)
@@ -568,6 +693,12 @@ def _mean_of_precisions(candidates, references, n=4):
         logs.append(math.log(sum(right / total for right, total in found if total) / len(found)))
     lengths = sum(map(len, candidates)), sum(map(closest_length, candidates, references))
     return 100 * brevity_penalty(*lengths) * math.exp(sum(logs) / n)
+
+
+def _mean_penalty(candidates, references, n=4):
+    penalties = [brevity_penalty(len(c), closest_length(c, R)) for c, R in zip(candidates, references, strict=True)]
+    penalty = sum(penalties) / len(penalties)
+    return _bleu_variant(penalty=lambda c, r: penalty)(candidates, references, n)
 
 
 BLEU_SLIPS = [
@@ -612,6 +743,14 @@ BLEU_SLIPS = [
         _bleu_variant(nearest=lambda c, R: len(R[0])),
         "r takes the first reference; take the one nearest in length, `closest_length`.",
     ),
+    (
+        _bleu_variant(nearest=lambda c, R: sum(map(len, R))),
+        "r sums the lengths of all references; of each sentence one counts, the nearest in length: `closest_length`.",
+    ),
+    (
+        _mean_penalty,
+        "The penalties of the sentences are averaged: sum the lengths over all sentences, and take one penalty.",
+    ),
     (_bleu_variant(counts=_unclipped), "Nothing is clipped: use `clipped_matches`."),
     (
         _bleu_variant(sizes=lambda n: range(1, n)),
@@ -637,12 +776,19 @@ def _is_one_number(answer: Callable) -> None:
     _number(answer, CORPORA[0])
 
 
+def _is_made(slip: Callable, found: list[float]) -> bool:
+    """Does the slip give these numbers? Where it stops with an error of its own, it does not."""
+    with contextlib.suppress(ArithmeticError, ValueError):
+        return all(math.isclose(got, slip(*case), abs_tol=1e-4) for got, case in zip(found, CORPORA, strict=True))
+    return False
+
+
 def _the_points(answer: Callable) -> None:
     pairs = [(_number(answer, case), corpus_bleu(*case)) for case in CORPORA]
     if all(math.isclose(got, want, abs_tol=1e-4) for got, want in pairs):
         return
     for slip, sentence in BLEU_SLIPS:
-        if all(math.isclose(got, slip(*case), abs_tol=1e-4) for (got, _), case in zip(pairs, CORPORA, strict=True)):
+        if _is_made(slip, [got for got, _ in pairs]):
             raise Wrong(sentence)
     (candidates, _, n), (got, want) = next(
         (case, pair) for case, pair in zip(CORPORA, pairs, strict=True) if not math.isclose(*pair, abs_tol=1e-4)
@@ -652,14 +798,17 @@ def _the_points(answer: Callable) -> None:
 
 
 def _nothing_right(answer: Callable) -> None:
-    try:
-        got = _number(answer, NO_MATCH)
-    except (ValueError, ZeroDivisionError) as error:
-        raise Wrong(
-            f"Where no 4-gram is right it stopped with {type(error).__name__}: {error}. The product, BLEU, is 0 there."
-        ) from None
-    if abs(got) > 1e-6:
-        raise Wrong(f"One precision of 0 makes the product 0: BLEU must be 0 there; got {got:.2f}.")
+    cases = {
+        "Where no 4-gram is right": NO_MATCH,
+        "Where every text is shorter than 4 words, so that there are no 4-grams at all,": TOO_SHORT,
+    }
+    for where, case in cases.items():
+        try:
+            got = _number(answer, case)
+        except (ValueError, ZeroDivisionError) as error:
+            raise Wrong(f"{where} it stopped with {type(error).__name__}: {error}. BLEU is 0 there.") from None
+        if not abs(got) < 1e-6:  # nan is not
+            raise Wrong(f"{where} BLEU must be 0, since one factor of the product is; got {got:.2f}.")
 
 
 def _four_by_default(answer: Callable) -> None:

@@ -35,11 +35,7 @@ EQUIVALENT = {
         **{
             f"if {test}:": NO_LINKS
             for test in (
-                "A and (not S)",
-                "not sure and (not S)",
-                "not possible and (not S)",
                 "not predicted and (not S)",
-                "not S and (not S)",
                 "not A and (not sure)",
                 "not A and (not possible)",
             )
@@ -169,6 +165,25 @@ def additive_score(q, keys, W, v):
     d = q.shape[-1]
     scores = torch.tanh(keys @ W[:, d:].T) @ v
     return scores[:, None].expand(-1, q.shape[1], -1)
+
+
+@wrong("2.1", "repeat and repeat_interleave swapped", says="The pairs come in the wrong order for `view`")
+def additive_score(q, keys, W, v):
+    batch, queries, n = len(q), q.shape[1], keys.shape[1]
+    pairs = torch.cat([q.repeat(1, n, 1), keys.repeat_interleave(queries, dim=1)], dim=-1)
+    return (torch.tanh(pairs @ W.T) @ v).view(batch, queries, n)
+
+
+@wrong("2.1", "W cut at a", says="The left half of W has as many columns as a query has entries")
+def additive_score(q, keys, W, v):
+    a = len(W)
+    return torch.tanh((q @ W[:, :a].T)[:, :, None] + (keys @ W[:, a:].T)[:, None]) @ v
+
+
+@wrong("2.1", "a dimension left over", says="There is a dimension too many at the end")
+def additive_score(q, keys, W, v):
+    d = q.shape[-1]
+    return torch.tanh((q @ W[:, :d].T)[:, :, None] + (keys @ W[:, d:].T)[:, None]) @ v[:, None]
 
 
 # --- 2.2 masked softmax: right --------------------------------------------------------------------------------------
@@ -303,6 +318,28 @@ def masked_softmax(scores, mask):
     return scores.softmax(-1) * mask
 
 
+@wrong("2.2", "plain exp", says="exp overflows")
+def masked_softmax(scores, mask):
+    if mask is None:
+        mask = torch.ones_like(scores, dtype=torch.bool)
+    e = scores.exp() * mask
+    return e / e.sum(-1, keepdim=True).clamp(min=1e-9)
+
+
+@wrong("2.2", "over dimension 1", says="The softmax runs over dimension 1")
+def masked_softmax(scores, mask):
+    if mask is None:
+        return scores.softmax(1)
+    return scores.masked_fill(~mask, -1e9).softmax(1) * mask
+
+
+@wrong("2.2", "over the batch", says="The softmax runs over dimension 0")
+def masked_softmax(scores, mask):
+    if mask is None:
+        return scores.softmax(0)
+    return scores.masked_fill(~mask, -1e9).softmax(0) * mask
+
+
 # --- 2.3 context vector: right --------------------------------------------------------------------------------------
 
 
@@ -402,7 +439,7 @@ def context_vector(q, states, mask, score):
     return (weights[..., None] * states[:, None]).mean(dim=2), weights
 
 
-@wrong("2.3", "states turned", says="turn their last two dimensions")
+@wrong("2.3", "states turned", says="fit as they are: do not turn the states")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
@@ -421,6 +458,63 @@ def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
     return torch.tanh(weights @ states), weights
+
+
+@wrong("2.3", "weights turned", says="fit as they are: do not turn the weights")
+def context_vector(q, states, mask, score):
+    scores = score(q, states)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return weights.transpose(1, 2) @ states, weights
+
+
+@wrong("2.3", "mask turned round", says="The mask is turned round")
+def context_vector(q, states, mask, score):
+    scores = score(q, states)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(mask, -1e30).softmax(-1) * ~mask
+    return weights @ states, weights
+
+
+@wrong("2.3", "mask with one more dimension", says="The mask has a dimension too many")
+def context_vector(q, states, mask, score):
+    scores = score(q, states)
+    mask = None if mask is None else mask[:, None]
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return weights @ states, weights
+
+
+@wrong("2.3", "scores times states", says="The context is made with the scores")
+def context_vector(q, states, mask, score):
+    scores = score(q, states)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return scores @ states, weights
+
+
+@wrong("2.3", "score the other way round", says="`score` is given the states first")
+def context_vector(q, states, mask, score):
+    scores = score(states, q).transpose(1, 2)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return weights @ states, weights
+
+
+@wrong("2.3", "scaled scores", says="The scores are divided by √d")
+def context_vector(q, states, mask, score):
+    scores = score(q, states) / math.sqrt(q.shape[-1])
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return weights @ states, weights
+
+
+@wrong("2.3", "hidden sentence spread evenly", says="yours is read as the plain mean")
+def context_vector(q, states, mask, score):
+    scores = score(q, states)
+    weights = (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
+    return weights @ states, weights
+
+
+@wrong("2.3", "query added", says="The query is added to the context")
+def context_vector(q, states, mask, score):
+    scores = score(q, states)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return weights @ states + q, weights
 
 
 # --- 2.4 alignment error rate: right --------------------------------------------------------------------------------
@@ -522,6 +616,26 @@ def alignment_error_rate(sure, possible, predicted):
 @wrong("2.4", "a set", says="Expected one number to be returned; got a set")
 def alignment_error_rate(sure, possible, predicted):
     return predicted & sure
+
+
+@wrong(
+    "2.4",
+    "no sure links, always wrong",
+    says="If no link is sure and the one predicted is possible, the formula gives 0",
+)
+def alignment_error_rate(sure, possible, predicted):
+    if not predicted or not sure:
+        return 1.0
+    right = len(predicted & sure) + len(predicted & (sure | possible))
+    return 1 - right / (len(predicted) + len(sure))
+
+
+@wrong("2.4", "no sure links, always right", says="is not even possible, the formula gives 1")
+def alignment_error_rate(sure, possible, predicted):
+    if not sure:
+        return 0.0
+    right = len(predicted & sure) + len(predicted & (sure | possible))
+    return 1 - right / (len(predicted) + len(sure))
 
 
 # --- 2.5 one hop: right ---------------------------------------------------------------------------------------------
@@ -628,7 +742,7 @@ def hop(q, keys, values, mask):
     return q * torch.einsum("bn,bnd->bd", weights, values), weights
 
 
-@wrong("2.5", "question alone", says="Expected the new question and weights to be returned")
+@wrong("2.5", "question alone", says="Expected question and weights to be returned")
 def hop(q, keys, values, mask):
     scores = torch.einsum("bd,bnd->bn", q, keys)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
@@ -639,3 +753,53 @@ def hop(q, keys, values, mask):
 def hop(q, keys, values, mask):
     weights = (q @ keys.transpose(1, 2)[0, :2]).softmax(-1)
     return q + weights @ values, weights
+
+
+@wrong("2.5", "every question with every story", says="Each question meets the facts of every story")
+def hop(q, keys, values, mask):
+    scores = q @ keys.transpose(1, 2)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return q + weights @ values, weights
+
+
+@wrong("2.5", "the new dimension stays", says="is left over: `[:, 0]` takes it away")
+def hop(q, keys, values, mask):
+    scores = q[:, None] @ keys.transpose(1, 2)
+    mask = None if mask is None else mask[:, None]
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return q[:, None] + weights @ values, weights
+
+
+@wrong("2.5", "no facts, spread evenly", says="yours are spread evenly over what is not there")
+def hop(q, keys, values, mask):
+    scores = torch.einsum("bd,bnd->bn", q, keys)
+    weights = (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
+    return q + torch.einsum("bn,bnd->bd", weights, values), weights
+
+
+@wrong("2.5", "mask turned round", says="True is where there is a fact")
+def hop(q, keys, values, mask):
+    scores = torch.einsum("bd,bnd->bn", q, keys)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(mask, -1e30).softmax(-1) * ~mask
+    return q + torch.einsum("bn,bnd->bd", weights, values), weights
+
+
+@wrong("2.5", "scores times values", says="weigh them by what the softmax gave")
+def hop(q, keys, values, mask):
+    scores = torch.einsum("bd,bnd->bn", q, keys)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return q + torch.einsum("bn,bnd->bd", scores, values), weights
+
+
+@wrong("2.5", "mean of the weighted values", says="sum them up, since the weights sum to 1 already")
+def hop(q, keys, values, mask):
+    scores = torch.einsum("bd,bnd->bn", q, keys)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return q + (weights[..., None] * values).mean(dim=1), weights
+
+
+@wrong("2.5", "softmax over the batch", says="The softmax runs over the batch")
+def hop(q, keys, values, mask):
+    weights = torch.einsum("bd,bnd->bn", q, keys).softmax(0)
+    weights = weights if mask is None else weights * mask
+    return q + torch.einsum("bn,bnd->bd", weights, values), weights

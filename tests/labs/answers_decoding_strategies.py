@@ -269,7 +269,7 @@ def walk(model, ids, new, choose, end=None):
     return ids
 
 
-@wrong("9.1", "always the best", says="; expected ")
+@wrong("9.1", "always the best", says="`choose` is not used")
 def walk(model, ids, new, choose, end=None):
     over = torch.zeros(len(ids), dtype=torch.bool)
     for _ in range(new):
@@ -295,6 +295,91 @@ def walk(model, ids, new, choose, end=None):
         token = choose(model(ids)[:, -1], ids)
         if end is not None and (token == end).all():
             return ids
+
+
+@wrong("9.1", "end taken for a truth value", says="`end` may be 0")
+def walk(model, ids, new, choose, end=None):
+    over = torch.zeros(len(ids), dtype=torch.bool)
+    for _ in range(new):
+        token = choose(model(ids)[:, -1], ids)
+        if end:
+            token = token.masked_fill(over, end)
+            over |= token == end
+        ids = torch.cat([ids, token[:, None]], dim=1)
+        if end and over.all():
+            break
+    return ids
+
+
+@wrong("9.1", "all in the same step", says="It stops only if all texts end in the same step")
+def walk(model, ids, new, choose, end=None):
+    for _ in range(new):
+        token = choose(model(ids)[:, -1], ids)
+        ids = torch.cat([ids, token[:, None]], dim=1)
+        if end is not None and (token == end).all():
+            break
+    return ids
+
+
+@wrong("9.1", "the prompt, then the last token", says="After the first step the model is shown the last token alone")
+def walk(model, ids, new, choose, end=None):
+    over, shown = torch.zeros(len(ids), dtype=torch.bool), ids
+    for _ in range(new):
+        token = choose(model(shown)[:, -1], ids)
+        if end is not None:
+            token = token.masked_fill(over, end)
+            over |= token == end
+        shown = token[:, None]
+        ids = torch.cat([ids, shown], dim=1)
+        if over.all():
+            break
+    return ids
+
+
+@wrong("9.1", "asks the last token", says="An `end` in the prompt does not count")
+def walk(model, ids, new, choose, end=None):
+    for _ in range(new):
+        token = choose(model(ids)[:, -1], ids)
+        if end is not None:
+            token = token.masked_fill(ids[:, -1] == end, end)
+        ids = torch.cat([ids, token[:, None]], dim=1)
+        if end is not None and (token == end).all():
+            break
+    return ids
+
+
+@wrong("9.1", "a prompt may be over", says="An `end` in the prompt does not count")
+def walk(model, ids, new, choose, end=None):
+    over = (ids == end).any(dim=1) if end is not None else torch.zeros(len(ids), dtype=torch.bool)
+    for _ in range(new):
+        if over.all():
+            break
+        token = choose(model(ids)[:, -1], ids)
+        if end is not None:
+            token = token.masked_fill(over, end)
+            over = over | (token == end)
+        ids = torch.cat([ids, token[:, None]], dim=1)
+    return ids
+
+
+@wrong("9.1", "scores after every place", says="`choose` takes the scores after the last token alone")
+def walk(model, ids, new, choose, end=None):
+    for _ in range(new):
+        token = choose(model(ids), ids)
+        ids = torch.cat([ids, token[:, None]], dim=1)
+    return ids
+
+
+@wrong("9.1", "end always there", says="`end` may be None")
+def walk(model, ids, new, choose, end=None):
+    over = torch.zeros(len(ids), dtype=torch.bool)
+    for _ in range(new):
+        token = choose(model(ids)[:, -1], ids).masked_fill(over, end)
+        over |= token == end
+        ids = torch.cat([ids, token[:, None]], dim=1)
+        if over.all():
+            break
+    return ids
 
 
 # --- 9.2 extend: right ----------------------------------------------------------------------------------------------
@@ -379,7 +464,7 @@ def extend(scores, logits, count, n, length_penalty):
     return best, best / n**length_penalty, index // scores.shape[1], index % scores.shape[1]
 
 
-@wrong("9.2", "parents and tokens swapped", says="Parents and tokens are swapped")
+@wrong("9.2", "parents and tokens swapped", says="Beams and tokens are swapped")
 def extend(scores, logits, count, n, length_penalty):
     total = scores[..., None] + logits.log_softmax(dim=-1)
     best, index = total.flatten(1).topk(count)
@@ -462,6 +547,88 @@ def extend(scores, logits, count, n, length_penalty):
     total = scores[..., None] + logits.log_softmax(dim=-1)
     best, index = total.flatten(1).topk(count)
     return best, best / n**length_penalty, index % total.shape[-1]
+
+
+@wrong("9.2", "the slide: each beam's count best, all kept", says="The code in S2 has this slip")
+def extend(scores, logits, count, n, length_penalty):
+    log_p, token = logits.log_softmax(dim=-1).topk(min(count, logits.shape[-1]), dim=-1)
+    best = (scores[..., None] + log_p).flatten(1)
+    beam = torch.arange(scores.shape[1])[None, :, None].expand_as(token)
+    return best, best / n**length_penalty, beam.flatten(1), token.flatten(1)
+
+
+@wrong("9.2", "the slide: as many as there are beams", says="The code in S2 has this slip")
+def extend(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.log_softmax(dim=-1)
+    best, token = total.topk(scores.shape[1], dim=-1)
+    beam = torch.arange(scores.shape[1])[None, :, None].expand_as(token)
+    return best.flatten(1), best.flatten(1) / n**length_penalty, beam.flatten(1), token.flatten(1)
+
+
+@wrong("9.2", "each beam's share, scores added later", says="The code in S2 has this slip")
+def extend(scores, logits, count, n, length_penalty):
+    log_p, token = logits.log_softmax(dim=-1).topk(count // scores.shape[1], dim=-1)
+    best, order = (scores[..., None] + log_p).flatten(1).sort(dim=1, descending=True)
+    beam = torch.arange(scores.shape[1])[None, :, None].expand_as(token).flatten(1).gather(1, order)
+    return best, best / n**length_penalty, beam, token.flatten(1).gather(1, order)
+
+
+@wrong("9.2", "a list", says="Write `return best, normalised, beams, tokens`")
+def extend(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.log_softmax(dim=-1)
+    best, index = total.flatten(1).topk(count)
+    return [best, best / n**length_penalty, index // total.shape[-1], index % total.shape[-1]]
+
+
+@wrong("9.2", "fractions of beams", says="`/` gives fractions")
+def extend(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.log_softmax(dim=-1)
+    best, index = total.flatten(1).topk(count)
+    return best, best / n**length_penalty, index / total.shape[-1], index % total.shape[-1]
+
+
+@wrong("9.2", "places as beams", says="The beams are places among beams · vocabulary")
+def extend(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.log_softmax(dim=-1)
+    best, index = total.flatten(1).topk(count)
+    return best, best / n**length_penalty, index, index % total.shape[-1]
+
+
+@wrong("9.2", "the whole batch in one row", says="`flatten()` joins the batch too")
+def extend(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.log_softmax(dim=-1)
+    best, index = total.flatten().topk(count)
+    return best, best / n**length_penalty, index // total.shape[-1], index % total.shape[-1]
+
+
+@wrong("9.2", "softmax of all beams together", says="The log_softmax runs over all beams together")
+def extend(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.flatten(1).log_softmax(dim=-1).view_as(logits)
+    best, index = total.flatten(1).topk(count)
+    return best, best / n**length_penalty, index // total.shape[-1], index % total.shape[-1]
+
+
+@wrong("9.2", "penalty for the new token alone", says="divide the whole sum")
+def extend(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.log_softmax(dim=-1) / n**length_penalty
+    best, index = total.flatten(1).topk(count)
+    return best, best / n**length_penalty, index // total.shape[-1], index % total.shape[-1]
+
+
+@wrong("9.2", "penalty times n, 0 seen to", says="n is multiplied by the penalty; it is the exponent")
+def extend(scores, logits, count, n, length_penalty):
+    total = scores[..., None] + logits.log_softmax(dim=-1)
+    best, index = total.flatten(1).topk(count)
+    normalised = best / (n * length_penalty) if length_penalty else best
+    return best, normalised, index // total.shape[-1], index % total.shape[-1]
+
+
+@wrong("9.2", "each beam's share, then the best", says="The code in S2 has this slip")
+def extend(scores, logits, count, n, length_penalty):
+    log_p, token = logits.log_softmax(dim=-1).topk(count // scores.shape[1], dim=-1)
+    best, order = (scores[..., None] + log_p).flatten(1).topk(count)
+    beam = torch.arange(scores.shape[1])[None, :, None].expand_as(token).flatten(1).gather(1, order)
+    return best, best / n**length_penalty, beam, token.flatten(1).gather(1, order)
 
 
 # --- 9.3 sample: right ----------------------------------------------------------------------------------------------
@@ -696,6 +863,51 @@ def sample(model, ids, new, filters=None, end=None, generator=None):
         ids = torch.cat([ids, torch.multinomial(model(ids)[:, -1].softmax(-1), 1, generator=generator)], dim=1)
 
 
+@wrong("9.3", "squeeze", says="`squeeze()` takes the batch away too")
+def sample(model, ids, new, filters=None, end=None, generator=None):
+    from course_lib.decoding import walk
+
+    def choose(scores, so_far):
+        scores = filters(scores, so_far) if filters else scores
+        return torch.multinomial(scores.softmax(-1), 1, generator=generator).squeeze()
+
+    return walk(model, ids, new, choose, end)
+
+
+@wrong("9.3", "a new generator if there is none", says="Two walks without a generator wrote the same")
+def sample(model, ids, new, filters=None, end=None, generator=None):
+    from course_lib.decoding import walk
+
+    generator = generator or torch.Generator()
+
+    def choose(scores, so_far):
+        scores = filters(scores, so_far) if filters else scores
+        return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0]
+
+    return walk(model, ids, new, choose, end)
+
+
+@wrong("9.3", "filter without ids", says="`filters` takes two things")
+def sample(model, ids, new, filters=None, end=None, generator=None):
+    from course_lib.decoding import walk
+
+    def choose(scores, so_far):
+        scores = filters(scores) if filters else scores
+        return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0]
+
+    return walk(model, ids, new, choose, end)
+
+
+@wrong("9.3", "a column for a token", says="take the one column, `[:, 0]`")
+def sample(model, ids, new, filters=None, end=None, generator=None):
+    from course_lib.decoding import walk
+
+    def choose(scores, so_far):
+        return torch.multinomial(scores.softmax(-1), 1, generator=generator)
+
+    return walk(model, ids, new, choose, end)
+
+
 # --- 9.4 top_k: right -----------------------------------------------------------------------------------------------
 
 
@@ -811,27 +1023,67 @@ def top_k(logits, k):
     return logits
 
 
+@wrong("9.4", "-50", says="not low enough")
+def top_k(logits, k):
+    limit = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]
+    return logits.masked_fill(logits < limit, -50.0)
+
+
+@wrong("9.4", "of the whole batch, k cut", says="each row has k best of its own")
+def top_k(logits, k):
+    limit = logits.flatten().topk(min(k, logits.shape[-1])).values[-1]
+    return logits.masked_fill(logits < limit, float("-inf"))
+
+
+@wrong("9.4", "of each column", says="The k best of each column stay")
+def top_k(logits, k):
+    limit = logits.topk(min(k, logits.shape[0]), dim=0).values[-1:]
+    return logits.masked_fill(logits < limit, float("-inf"))
+
+
+@wrong("9.4", "argsort for a rank", says="not each token's rank")
+def top_k(logits, k):
+    return torch.where(logits.argsort(dim=-1, descending=True) < k, logits, float("-inf"))
+
+
+@wrong("9.4", "everything", says="In a row everything is hidden")
+def top_k(logits, k):
+    return torch.full_like(logits, float("-inf"))
+
+
 # --- 9.5 top_p: right -----------------------------------------------------------------------------------------------
 
 
 @right("9.5", "best first")
 def top_p(logits, p):
     probabilities, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
-    stays = probabilities.cumsum(dim=-1) - probabilities < p
+    stays = (probabilities.cumsum(dim=-1) - probabilities < p) | (p == 1)
     mask = torch.zeros_like(stays).scatter(-1, order, stays)
     return logits.masked_fill(~mask, float("-inf"))
 
 
 @right("9.5", "shifted mask, back by argsort")
 def top_p(logits, p):
+    if p >= 1:
+        return logits
     z, order = torch.sort(logits, descending=True)
-    goes = torch.cumsum(z.softmax(dim=-1), dim=-1) > p
+    goes = torch.cumsum(z.softmax(dim=-1), dim=-1) >= p
     goes = torch.cat([torch.zeros_like(goes[..., :1]), goes[..., :-1]], dim=-1)
     return z.masked_fill(goes, -1e10).gather(-1, order.argsort(dim=-1))
 
 
+@right("9.5", "from the least probable, as transformers")
+def top_p(logits, p):
+    z, order = logits.sort(dim=-1)
+    goes = z.softmax(dim=-1).cumsum(dim=-1) <= 1 - p
+    goes[..., -1] = False
+    return logits.masked_fill(torch.zeros_like(goes).scatter(-1, order, goes), float("-inf"))
+
+
 @right("9.5", "without sorting: the sum of all better ones")
 def top_p(logits, p):
+    if p == 1:
+        return logits
     probabilities = logits.softmax(dim=-1)
     better = probabilities[..., None, :] > probabilities[..., :, None]
     before = (probabilities[..., None, :] * better).sum(dim=-1)
@@ -846,7 +1098,7 @@ def top_p(logits, p):
         for token in probabilities.argsort(descending=True):
             keep[token] = True
             total += float(probabilities[token])
-            if total >= p:
+            if total >= p and p < 1:
                 break
         rows.append(z.masked_fill(~keep, -torch.inf))
     return torch.stack(rows).reshape(logits.shape)
@@ -923,14 +1175,14 @@ def top_p(logits, p):
     return logits.masked_fill(~torch.zeros_like(stays).scatter(-1, order, stays), float("-inf")).softmax(-1)
 
 
-@wrong("9.5", "the worst first", says="in a row too many stay")
+@wrong("9.5", "the worst first", says="sort with `descending=True`")
 def top_p(logits, p):
     probabilities, order = logits.softmax(dim=-1).sort(dim=-1)
     stays = probabilities.cumsum(dim=-1) - probabilities < p
     return logits.masked_fill(~torch.zeros_like(stays).scatter(-1, order, stays), float("-inf"))
 
 
-@wrong("9.5", "no softmax", says="p = ")
+@wrong("9.5", "no softmax", says="sum up probabilities, their softmax")
 def top_p(logits, p):
     z, order = logits.sort(dim=-1, descending=True)
     stays = z.cumsum(dim=-1) - z < p
@@ -941,6 +1193,55 @@ def top_p(logits, p):
 def top_p(logits, p):
     probabilities, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
     return torch.zeros_like(order, dtype=torch.bool).scatter(-1, order, probabilities.cumsum(-1) - probabilities < p)
+
+
+@wrong("9.5", "-100", says="not low enough")
+def top_p(logits, p):
+    probabilities, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+    stays = (probabilities.cumsum(dim=-1) - probabilities < p) | (p == 1)
+    return logits.masked_fill(~torch.zeros_like(stays).scatter(-1, order, stays), -100.0)
+
+
+@wrong("9.5", "rounded at p = 1", says="With p = 1 nothing is hidden")
+def top_p(logits, p):
+    probabilities, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+    stays = probabilities.cumsum(dim=-1) - probabilities < p
+    return logits.masked_fill(~torch.zeros_like(stays).scatter(-1, order, stays), float("-inf"))
+
+
+@wrong("9.5", "up to p and one more", says="(`<`, not `<=`)")
+def top_p(logits, p):
+    probabilities, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+    stays = probabilities.cumsum(dim=-1) - probabilities <= p
+    return logits.masked_fill(~torch.zeros_like(stays).scatter(-1, order, stays), float("-inf"))
+
+
+@wrong("9.5", "the much-copied shift", says="two have together p, and that is enough")
+def top_p(logits, p):
+    z, order = torch.sort(logits, descending=True)
+    goes = torch.cumsum(z.softmax(dim=-1), dim=-1) > p
+    goes = torch.cat([torch.zeros_like(goes[..., :1]), goes[..., :-1]], dim=-1)
+    return z.masked_fill(goes, float("-inf")).gather(-1, order.argsort(dim=-1))
+
+
+@wrong("9.5", "from p on", says="The best are hidden until the sum reaches p")
+def top_p(logits, p):
+    probabilities, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+    stays = probabilities.cumsum(dim=-1) >= p
+    return logits.masked_fill(~torch.zeros_like(stays).scatter(-1, order, stays), float("-inf"))
+
+
+@wrong("9.5", "min-p", says="that is min-p")
+def top_p(logits, p):
+    probabilities = logits.softmax(dim=-1)
+    return logits.masked_fill(probabilities < p * probabilities.amax(dim=-1, keepdim=True), float("-inf"))
+
+
+@wrong("9.5", "gather", says="`gather` takes from the places")
+def top_p(logits, p):
+    probabilities, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+    stays = probabilities.cumsum(dim=-1) - probabilities < p
+    return logits.masked_fill(~stays.gather(-1, order), float("-inf"))
 
 
 # --- 9.6 acceptance: right ------------------------------------------------------------------------------------------
@@ -1085,3 +1386,40 @@ def acceptance(p, q):
     rest = (p - q).clamp(min=0)
     total = rest.sum(-1, keepdim=True)
     return torch.where(q > 0, p / q, 1.0).clamp(max=1).sqrt(), torch.where(total > 0, rest / total, p)
+
+
+@wrong("9.6", "p and q swapped", says="p is the large model's distribution, q the draft's")
+def acceptance(p, q):
+    rest = (q - p).clamp(min=0)
+    total = rest.sum(-1, keepdim=True)
+    return torch.where(p > 0, q / p, 1.0).clamp(max=1), torch.where(total > 0, rest / total, q)
+
+
+@wrong("9.6", "a small number added", says="A small number added to q hides 0 / 0")
+def acceptance(p, q):
+    rest = (p - q).clamp(min=0)
+    return (p / (q + 1e-9)).clamp(max=1), rest / (rest.sum(-1, keepdim=True) + 1e-9)
+
+
+@wrong("9.6", "equally likely where p = q", says="every token is made equally likely")
+def acceptance(p, q):
+    rest = (p - q).clamp(min=0)
+    total = rest.sum(-1, keepdim=True)
+    return torch.where(q > 0, p / q, 1.0).clamp(max=1), torch.where(total > 0, rest / total, 1 / p.shape[-1])
+
+
+@wrong("9.6", "one sum for all", says="take it over the vocabulary")
+def acceptance(p, q):
+    rest = (p - q).clamp(min=0)
+    return torch.where(q > 0, p / q, 1.0).clamp(max=1), rest / rest.sum()
+
+
+@wrong("9.6", "both zeros forgotten", says="0 / 0 is NaN, here twice")
+def acceptance(p, q):
+    rest = (p - q).clamp(min=0)
+    return (p / q).clamp(max=1), rest / rest.sum(-1, keepdim=True)
+
+
+@wrong("9.6", "softmax of the difference", says="a softmax gives every token a chance")
+def acceptance(p, q):
+    return torch.where(q > 0, p / q, 1.0).clamp(max=1), (p - q).softmax(dim=-1)

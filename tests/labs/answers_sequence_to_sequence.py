@@ -104,19 +104,19 @@ def target_mask(lengths, longest):
     return (places < lengths[:, None])[:, None, None] | (places <= places[:, None])
 
 
-@wrong("7.1", "not itself", says="A token may see itself")
+@wrong("7.1", "not itself", says="A word may see itself")
 def target_mask(lengths, longest):
     places = torch.arange(longest)
     return (places < lengths[:, None])[:, None, None] & (places < places[:, None])
 
 
-@wrong("7.1", "one ahead", says="Each token sees one token ahead")
+@wrong("7.1", "one ahead", says="Each word sees one word ahead")
 def target_mask(lengths, longest):
     places = torch.arange(longest)
     return (places < lengths[:, None])[:, None, None] & torch.ones(longest, longest).tril(1).bool()
 
 
-@wrong("7.1", "upper triangle", says="Each token sees what comes after it")
+@wrong("7.1", "upper triangle", says="Each word sees what comes after it")
 def target_mask(lengths, longest):
     places = torch.arange(longest)
     return (places < lengths[:, None])[:, None, None] & torch.ones(longest, longest).triu().bool()
@@ -133,7 +133,7 @@ def target_mask(lengths, longest):
     return (places < lengths[:, None])[:, None, None].expand(-1, 1, longest, longest)
 
 
-@wrong("7.1", "one too many", says="One token too many")
+@wrong("7.1", "one too many", says="One word too many")
 def target_mask(lengths, longest):
     places = torch.arange(longest)
     return (places <= lengths[:, None])[:, None, None] & (places <= places[:, None])
@@ -145,7 +145,22 @@ def target_mask(lengths, longest):
     return (places < lengths[:, None])[:, None, :, None] & (places <= places[:, None])
 
 
-@wrong("7.1", "one too few", says="The last true token is hidden")
+@wrong("7.1", "filled-up rows wholly open", says="The rule is the same for filled-up queries")
+def target_mask(lengths, longest):
+    places = torch.arange(longest)
+    seen = (places < lengths[:, None])[:, None, None] & (places <= places[:, None])
+    return seen | (places >= lengths[:, None])[:, None, :, None]
+
+
+@wrong("7.1", "filled-up rows see themselves", says="The rule is the same for filled-up queries")
+def target_mask(lengths, longest):
+    places = torch.arange(longest)
+    true = places < lengths[:, None]
+    seen = true[:, None, :, None] & (places <= places[:, None])
+    return seen | (~true[:, None, :, None] & torch.eye(longest, dtype=torch.bool))
+
+
+@wrong("7.1", "one too few", says="The last true word is hidden")
 def target_mask(lengths, longest):
     places = torch.arange(longest)
     return (places < lengths[:, None] - 1)[:, None, None] & (places <= places[:, None])
@@ -293,6 +308,42 @@ def decoder_block(x, memory, mask, memory_mask, block):
     return block.feed_forward_norm(x + block.feed_forward(x))
 
 
+@wrong("7.2", "one norm thrice", says="here all take `block.attention_norm`")
+def decoder_block(x, memory, mask, memory_mask, block):
+    norm = block.attention_norm
+    x = norm(x + block.attention(x, mask=mask)[0])
+    x = norm(x + block.cross(x, memory, memory_mask)[0])
+    return norm(x + block.feed_forward(x))
+
+
+@wrong("7.2", "memory normalised", says="The memory is normalised again")
+def decoder_block(x, memory, mask, memory_mask, block):
+    x = block.attention_norm(x + block.attention(x, mask=mask)[0])
+    x = block.cross_norm(x + block.cross(x, block.cross_norm(memory), memory_mask)[0])
+    return block.feed_forward_norm(x + block.feed_forward(x))
+
+
+@wrong("7.2", "as on the slide", says="This is pre-norm, and the memory is normalised again")
+def decoder_block(x, memory, mask, memory_mask, block):
+    x = x + block.attention(block.attention_norm(x), mask=mask)[0]
+    x = x + block.cross(block.cross_norm(x), block.cross_norm(memory), memory_mask)[0]
+    return x + block.feed_forward(block.feed_forward_norm(x))
+
+
+@wrong("7.2", "adds to the first x", says="Each step adds to the block's first x")
+def decoder_block(x, memory, mask, memory_mask, block):
+    h = block.attention_norm(x + block.attention(x, mask=mask)[0])
+    h = block.cross_norm(x + block.cross(h, memory, memory_mask)[0])
+    return block.feed_forward_norm(x + block.feed_forward(h))
+
+
+@wrong("7.2", "asked with the old x", says="asked with the x from before self-attention")
+def decoder_block(x, memory, mask, memory_mask, block):
+    h = block.attention_norm(x + block.attention(x, mask=mask)[0])
+    h = block.cross_norm(h + block.cross(x, memory, memory_mask)[0])
+    return block.feed_forward_norm(h + block.feed_forward(h))
+
+
 @wrong("7.2", "last norm forgotten", says="The norm after the feed-forward layer is missing")
 def decoder_block(x, memory, mask, memory_mask, block):
     x = block.attention_norm(x + block.attention(x, mask=mask)[0])
@@ -344,7 +395,7 @@ def smoothed_loss(logits, targets, epsilon):
 # --- 7.3 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("7.3", "wrong classes only", says="ε is dealt out over the wrong classes only")
+@wrong("7.3", "wrong classes only", says="ε is dealt out over the wrong words only")
 def smoothed_loss(logits, targets, epsilon):
     keep = targets != -100
     logits, targets = logits[keep], targets[keep]
@@ -361,7 +412,7 @@ def smoothed_loss(logits, targets, epsilon):
     return -(epsilon * right + (1 - epsilon) * log_p.mean(-1)).mean()
 
 
-@wrong("7.3", "sum over classes", says="Each class gets ε / V")
+@wrong("7.3", "sum over classes", says="Each word gets ε / V")
 def smoothed_loss(logits, targets, epsilon):
     keep = targets != -100
     log_p = logits[keep].log_softmax(-1)
@@ -418,19 +469,52 @@ def smoothed_loss(logits, targets, epsilon):
     return -((1 - epsilon) * right + epsilon * p.mean(-1)).mean()
 
 
+@wrong("7.3", "log of softmax", says="softmax rounds to 0")
+def smoothed_loss(logits, targets, epsilon):
+    keep = targets != -100
+    log_p = logits[keep].softmax(-1).log()
+    right = log_p.gather(-1, targets[keep][:, None])[:, 0]
+    return -((1 - epsilon) * right + epsilon * log_p.mean(-1)).mean()
+
+
+@wrong("7.3", "softmax over places", says="The softmax runs over the places")
+def smoothed_loss(logits, targets, epsilon):
+    keep = targets != -100
+    log_p = logits.log_softmax(1)[keep]
+    right = log_p.gather(-1, targets[keep][:, None])[:, 0]
+    return -((1 - epsilon) * right + epsilon * log_p.mean(-1)).mean()
+
+
+@wrong("7.3", "fillers in the even part", says="averaged over filled-up places too")
+def smoothed_loss(logits, targets, epsilon):
+    plain = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=-100)
+    return (1 - epsilon) * plain - epsilon * logits.log_softmax(-1).mean()
+
+
+@wrong("7.3", "three dimensions", says="any number of dimensions may come before the words")
+def smoothed_loss(logits, targets, epsilon):
+    b, t, words = logits.shape
+    return F.cross_entropy(logits.reshape(b * t, words), targets.reshape(b * t), label_smoothing=epsilon)
+
+
+@wrong("7.3", "a Python number", says="Expected the loss to be a tensor")
+def smoothed_loss(logits, targets, epsilon):
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), label_smoothing=epsilon).item()
+
+
 @wrong("7.3", "softmax twice", says="The softmax is taken twice")
 def smoothed_loss(logits, targets, epsilon):
     return F.cross_entropy(logits.softmax(-1).flatten(0, -2), targets.flatten(), label_smoothing=epsilon)
 
 
-@wrong("7.3", "fillers gathered", says="Some targets are −100, which is no class")
+@wrong("7.3", "fillers gathered", says="Some targets are −100, which is no word")
 def smoothed_loss(logits, targets, epsilon):
     log_p = logits.log_softmax(-1)
     right = log_p.gather(-1, targets[..., None])[..., 0]
     return -((1 - epsilon) * right + epsilon * log_p.mean(-1)).mean()
 
 
-@wrong("7.3", "not flattened", says="The classes are the last dimension here")
+@wrong("7.3", "not flattened", says="The words are the last dimension here")
 def smoothed_loss(logits, targets, epsilon):
     return nn.functional.cross_entropy(logits, targets, label_smoothing=epsilon)
 
@@ -460,6 +544,15 @@ def clipped_matches(candidate, references, n):
     ours = grams(candidate)
     right = sum(min(ours.count(g), max(grams(r).count(g) for r in references)) for g in set(ours))
     return right, len(ours)
+
+
+@right("7.4", "a list of two")
+def clipped_matches(candidate, references, n):
+    from course_lib.metrics import ngrams
+
+    ours = ngrams(candidate, n)
+    right = sum(min(times, max(ngrams(r, n)[gram] for r in references)) for gram, times in ours.items())
+    return [right, max(0, len(candidate) - n + 1)]
 
 
 @right("7.4", "Counter with zip")
@@ -561,6 +654,48 @@ def clipped_matches(candidate, references, n):
     return right, len(set(ours))
 
 
+@wrong("7.4", "negative total", says="The second number is negative where the text is shorter than n")
+def clipped_matches(candidate, references, n):
+    def grams(tokens):
+        return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+    ours = grams(candidate)
+    right = sum(min(ours.count(g), max(grams(r).count(g) for r in references)) for g in set(ours))
+    return right, len(candidate) - n + 1
+
+
+@wrong("7.4", "at least one", says="the second number is 0 there, not 1")
+def clipped_matches(candidate, references, n):
+    def grams(tokens):
+        return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+    ours = grams(candidate)
+    right = sum(min(ours.count(g), max(grams(r).count(g) for r in references)) for g in set(ours))
+    return right, max(1, len(ours))
+
+
+@wrong("7.4", "references' n-grams as total", says="The second number counts the references' n-grams")
+def clipped_matches(candidate, references, n):
+    def grams(tokens):
+        return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+    ours = grams(candidate)
+    right = sum(min(ours.count(g), max(grams(r).count(g) for r in references)) for g in set(ours))
+    return right, sum(len(grams(r)) for r in references)
+
+
+@wrong("7.4", "len of Counters", says="Both numbers count *different* n-grams")
+def clipped_matches(candidate, references, n):
+    from collections import Counter
+
+    from course_lib.metrics import ngrams
+
+    mine, best = ngrams(candidate, n), Counter()
+    for reference in references:
+        best |= ngrams(reference, n)
+    return len(mine & best), len(mine)
+
+
 @wrong("7.4", "words whatever n", says="These are single words whatever n is")
 def clipped_matches(candidate, references, n):
     return sum(min(candidate.count(w), max(r.count(w) for r in references)) for w in set(candidate)), len(candidate)
@@ -612,7 +747,7 @@ def corpus_bleu(candidates, references, n=4):
                 others = [sum(tuple(r[i : i + size]) == gram for i in range(len(r))) for r in its_own]
                 right += min(times, max(others))
                 total += times
-        product *= right / total
+        product *= right / total if total else 0
     c = sum(map(len, candidates))
     r = sum(
         min(map(len, its_own), key=lambda n, c=c: (abs(n - len(c)), n))
@@ -640,7 +775,7 @@ def corpus_bleu(candidates, references, n=4):
     counts = torch.tensor([[clipped_matches(c, r, size) for c, r in pairs] for size in range(1, n + 1)])
     right, total = counts.double().sum(dim=1).unbind(dim=1)
     penalty = brevity_penalty(sum(len(c) for c, _ in pairs), sum(closest_length(c, r) for c, r in pairs))
-    return 100 * penalty * torch.log(right / total).mean().exp()
+    return 100 * penalty * torch.log(right / total.clamp(min=1)).mean().exp()
 
 
 # --- 7.5 wrong ------------------------------------------------------------------------------------------------------
@@ -783,7 +918,7 @@ def corpus_bleu(candidates, references, n=4):
     return 100 * brevity_penalty(c, r) * math.exp(sum(logarithms) / n)
 
 
-@wrong("7.5", "nothing right left out", says="One precision of 0 makes the product 0")
+@wrong("7.5", "nothing right left out", says="Where no 4-gram is right BLEU must be 0")
 def corpus_bleu(candidates, references, n=4):
     from course_lib.metrics import brevity_penalty, clipped_matches, closest_length
 
@@ -806,3 +941,68 @@ def corpus_bleu(candidates, references, n=4):
             right, total = clipped_matches(c, r, size + 3)
             p[size - 1] *= right / total
     return 100 * math.prod(p) ** (1 / n)
+
+
+@wrong("7.5", "n not used", says="n is not used")
+def corpus_bleu(candidates, references, n=4):
+    from course_lib.metrics import brevity_penalty, clipped_matches, closest_length
+
+    pairs, p = list(zip(candidates, references, strict=True)), []
+    for size in range(1, 4 + 1):
+        right, total = (sum(part) for part in zip(*(clipped_matches(c, r, size) for c, r in pairs), strict=True))
+        if right == 0:
+            return 0
+        p.append(right / total)
+    c, r = sum(len(c) for c, _ in pairs), sum(closest_length(c, r) for c, r in pairs)
+    return 100 * brevity_penalty(c, r) * math.prod(p) ** 0.25
+
+
+@wrong("7.5", "all references' lengths", says="r sums the lengths of all references")
+def corpus_bleu(candidates, references, n=4):
+    from course_lib.metrics import brevity_penalty, clipped_matches
+
+    pairs, p = list(zip(candidates, references, strict=True)), []
+    for size in range(1, n + 1):
+        right, total = (sum(part) for part in zip(*(clipped_matches(c, r, size) for c, r in pairs), strict=True))
+        if right == 0:
+            return 0
+        p.append(right / total)
+    c, r = sum(len(c) for c, _ in pairs), sum(len(one) for _, r in pairs for one in r)
+    return 100 * brevity_penalty(c, r) * math.prod(p) ** (1 / n)
+
+
+@wrong("7.5", "mean of penalties", says="The penalties of the sentences are averaged")
+def corpus_bleu(candidates, references, n=4):
+    from course_lib.metrics import brevity_penalty, clipped_matches, closest_length
+
+    pairs, p = list(zip(candidates, references, strict=True)), []
+    for size in range(1, n + 1):
+        right, total = (sum(part) for part in zip(*(clipped_matches(c, r, size) for c, r in pairs), strict=True))
+        if right == 0:
+            return 0
+        p.append(right / total)
+    penalty = sum(brevity_penalty(len(c), closest_length(c, r)) for c, r in pairs) / len(pairs)
+    return 100 * penalty * math.prod(p) ** (1 / n)
+
+
+@wrong("7.5", "nothing to divide by", says="Where every text is shorter than 4 words")
+def corpus_bleu(candidates, references, n=4):
+    from course_lib.metrics import brevity_penalty, clipped_matches, closest_length
+
+    pairs, p = list(zip(candidates, references, strict=True)), []
+    for size in range(1, n + 1):
+        right, total = (sum(part) for part in zip(*(clipped_matches(c, r, size) for c, r in pairs), strict=True))
+        p.append(right / total)
+    c, r = sum(len(c) for c, _ in pairs), sum(closest_length(c, r) for c, r in pairs)
+    return 100 * brevity_penalty(c, r) * math.prod(p) ** (1 / n)
+
+
+@wrong("7.5", "nan for nothing", says="Where every text is shorter than 4 words")
+def corpus_bleu(candidates, references, n=4):
+    from course_lib.metrics import brevity_penalty, clipped_matches, closest_length
+
+    pairs = list(zip(candidates, references, strict=True))
+    counts = torch.tensor([[clipped_matches(c, r, size) for c, r in pairs] for size in range(1, n + 1)])
+    right, total = counts.double().sum(dim=1).unbind(dim=1)
+    penalty = brevity_penalty(sum(len(c) for c, _ in pairs), sum(closest_length(c, r) for c, r in pairs))
+    return 100 * penalty * torch.log(right / total).mean().exp()

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 
 import pytest
+import sympy  # noqa: F401  # torch imports it late, on the meta device: never inside the time limit
 from bank import LESSONS, answers_of, exercises
 
 from course_lib.checks import grade

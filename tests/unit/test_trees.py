@@ -56,9 +56,18 @@ def test_drawn():
     plt.close(fig)
 
 
+def test_totals_can_be_left_out():
+    fig, ax = plt.subplots()
+    trees.draw(ax, grown(), totals=False)
+    texts = [text.get_text() for text in ax.texts]
+    assert "0.70" in texts
+    assert not {"0.28", "whole path"} & set(texts)
+    plt.close(fig)
+
+
 def test_texts_of_tokens_are_made_visible():
     fig, ax = plt.subplots()
-    trees.draw(ax, trees.Node("", children=[trees.Node(" a\n", 0.0004, 0.0004)]))
-    assert {"␣a↵", "0.00", "0.0004"} <= {text.get_text() for text in ax.texts}
+    trees.draw(ax, trees.Node("", children=[trees.Node(" a\n", 0.0004, 0.0004), trees.Node("b", 6e-5, 6e-5)]))
+    assert {"␣a↵", "0.00", "0.0004", "0.00006"} <= {text.get_text() for text in ax.texts}
     assert ax.get_legend() is None
     plt.close(fig)

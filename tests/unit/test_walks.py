@@ -27,3 +27,8 @@ def test_walks_are_the_same(model, end):
             generator = torch.Generator().manual_seed(1)
             texts.append(module.sample(model, ids, 20, filters, end, generator))
         assert torch.equal(*texts)
+
+
+def test_nucleus_where_sums_are_rounded_or_equal_p():
+    assert walks.top_p(torch.tensor([20.0, 0.0, -1.0, -2.0]), 1.0).isfinite().all()  # 1 hides nothing
+    assert walks.top_p(torch.zeros(4), 0.5).isfinite().sum() == 2  # two times 0.25 have reached it

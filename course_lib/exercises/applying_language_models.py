@@ -1,0 +1,674 @@
+"""Exercises of lesson 10: mean pooling, cosine search, a few-shot prompt, a LoRA layer."""
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_lib.checks import Check, Exercise, Wrong, describe, function_checks, module_checks, signature_check
+from course_lib.lora import LoRA
+from course_lib.prompting import few_shot_prompt
+from course_lib.retrieval import cosine_search, mean_pool
+
+
+def _random(seed: int, *shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(shape, generator=generator) for shape in shapes)
+
+
+# --- 10.1 ---
+
+
+def _mask(lengths: list[int], longest: int) -> Tensor:
+    return torch.arange(longest) < torch.tensor(lengths)[:, None]
+
+
+HOLES = torch.tensor([[True, False, True, True], [False, True, False, False]])
+POOL = [
+    (*_random(0, (3, 5, 4)), _mask([5, 2, 3], 5)),
+    (*_random(1, (2, 4, 7)), HOLES),
+    (*_random(2, (3, 6, 2)), _mask([4, 0, 1], 6)),
+]
+
+
+def _kept(hidden: Tensor, mask: Tensor) -> Tensor:
+    return hidden * mask[..., None].to(hidden)
+
+
+def _filling_does_not_count(answer: Callable) -> None:
+    hidden, mask = POOL[0]
+    other = torch.where(mask[..., None], hidden, hidden + 100)
+    if not torch.allclose(answer(hidden, mask), answer(other, mask), atol=1e-4):
+        raise Wrong("Other numbers in the filled-up places change the result: multiply by the mask before you sum.")
+
+
+def _no_token_no_nan(answer: Callable) -> None:
+    hidden, mask = POOL[2]
+    if answer(hidden, mask).isnan().any():
+        raise Wrong(
+            "A text without any token becomes NaN, 0 / 0: divide by at least 1, `.clamp(min=1)`; its vector is 0."
+        )
+
+
+pooling = Exercise(
+    id="10.1",
+    title="mean pooling with a mask",
+    reference=mean_pool,
+    checks=[
+        signature_check(mean_pool),
+        *function_checks(
+            mean_pool,
+            POOL[:2],
+            returns=["the vectors"],
+            properties=[_filling_does_not_count],
+            slips=[
+                (
+                    lambda h, m: h.mean(dim=1),
+                    "The mask is not used: the filling is averaged in. Sum over the tokens only.",
+                ),
+                (
+                    lambda h, m: _kept(h, m).mean(dim=1),
+                    "The sum is right, but it is divided by the padded length; divide by the number of tokens.",
+                ),
+                (lambda h, m: _kept(h, m).sum(dim=1), "This is the sum; divide by the number of tokens."),
+                (
+                    lambda h, m: _kept(h, ~m).sum(dim=1) / (~m).sum(dim=1, keepdim=True).clamp(min=1),
+                    "The filling is averaged and the tokens are left out: the mask is True at tokens.",
+                ),
+                (
+                    lambda h, m: _kept(h, m).sum(dim=1) / m.sum(),
+                    "It is divided by the tokens of the whole batch; each text has its own number: `sum(dim=1)`.",
+                ),
+                (
+                    lambda h, m: _kept(h, m).sum(dim=1) / m.sum(dim=1, keepdim=True) ** 0.5,
+                    "It is divided by the root of the number of tokens; by the number itself.",
+                ),
+                (
+                    lambda h, m: h[:, 0],
+                    "This is the vector of the first token ([CLS] pooling); the mean of all tokens is asked for.",
+                ),
+                (
+                    lambda h, m: h[torch.arange(len(h)), m.sum(dim=1) - 1],
+                    "This is the vector of the last token; the mean of all tokens is asked for.",
+                ),
+                (
+                    lambda h, m: h.masked_fill(~m[..., None], -torch.inf).amax(dim=1),
+                    "This is the largest of each number (max pooling); the mean is asked for.",
+                ),
+                (
+                    lambda h, m: F.normalize(mean_pool(h, m), dim=-1),
+                    "The vectors are made 1 long; the plain mean is asked for (the search does that later).",
+                ),
+                (
+                    lambda h, m: _kept(h, m).sum(dim=2) / m.sum(dim=1, keepdim=True),
+                    "The sum runs over the numbers of a vector; sum over the tokens, `dim=1`.",
+                ),
+                (
+                    lambda h, m: _kept(h, m).sum(dim=0) / m.sum(dim=0)[:, None].clamp(min=1),
+                    "The mean runs over the texts of the batch; take it over the tokens, `dim=1`.",
+                ),
+                (
+                    lambda h, m: h[m].mean(dim=0).expand(len(h), -1),
+                    "`hidden[mask]` throws the tokens of all texts together: each text has a mean of its own.",
+                ),
+                (
+                    lambda h, m: torch.stack([x[: int(k.sum())].mean(dim=0) for x, k in zip(h, m, strict=True)]),
+                    "The first tokens are taken, as many as the mask has: look at *where* it is True.",
+                ),
+            ],
+        )[1:],
+        _no_token_no_nan,
+        *function_checks(mean_pool, POOL[2:], returns=["the vectors"])[-2:],
+    ],
+    crashes=[
+        (
+            "must match the size of tensor",
+            "The mask is (batch, length), the vectors (batch, length, d): give it a last dimension, `mask[..., None]`.",
+        ),
+        ("only supported for", "Turn the mask into numbers first: `mask.to(hidden)`."),
+        ("Could not infer dtype", "A mean of nothing has no dtype: turn the mask into numbers, `mask.to(hidden)`."),
+    ],
+    nudge="Make the mask 1 and 0 with a last dimension, `mask[..., None].to(hidden)`; then a sum over a sum.",
+    sketch="""
+        kept = the mask as numbers, with one more dimension         (batch, length, 1)
+        total = the sum over the tokens of hidden · kept            (batch, d)
+        count = the sum over the tokens of kept, but at least 1     (batch, 1)
+        return total / count
+        """,
+)
+
+# --- 10.2 ---
+
+
+def _search_cases() -> list[tuple]:
+    cases = []
+    for seed, (n, m, d, k) in enumerate([(3, 7, 4, 2), (1, 5, 6, 5), (4, 3, 2, 6), (5, 6, 3, 1)]):
+        queries, documents, lengths = _random(seed, (n, d), (m, d), (m, 1))
+        cases.append((queries * 3, documents * lengths.exp(), k))  # of very different lengths
+    return cases
+
+
+SEARCH = _search_cases()
+
+
+def _found(cosines: Tensor, k: int, **options) -> tuple[Tensor, Tensor]:
+    best = cosines.topk(min(k, cosines.shape[-1]), dim=-1, **options)
+    return best.values, best.indices
+
+
+def _cosines(q: Tensor, d: Tensor) -> Tensor:
+    return F.normalize(q, dim=-1) @ F.normalize(d, dim=-1).T
+
+
+def _k_is_enough(answer: Callable) -> None:
+    queries, documents, k = SEARCH[2]
+    try:
+        got = answer(queries.clone(), documents.clone(), k)
+    except (RuntimeError, IndexError) as error:
+        raise Wrong(
+            f"With {len(documents)} documents and k = {k} it stopped ({type(error).__name__}): "
+            "if there are fewer than k, return all of them, `min(k, len(documents))`."
+        ) from None
+    if isinstance(got, tuple) and len(got) == 2 and all(isinstance(v, Tensor) for v in got):
+        shapes = [tuple(v.shape) for v in got]
+        wanted = (len(queries), len(documents))
+        if any(shape != wanted for shape in shapes):
+            raise Wrong(
+                f"With {len(documents)} documents and k = {k} both results must be {wanted}; yours are {shapes}."
+            )
+
+
+def _cosines_first(answer: Callable) -> None:
+    got = answer(*(v.clone() if isinstance(v, Tensor) else v for v in SEARCH[0]))
+    if isinstance(got, tuple) and len(got) == 2 and all(isinstance(v, Tensor) for v in got):
+        first, second = (v.is_floating_point() for v in got)
+        if second and not first:
+            raise Wrong("The two results have changed places: first the cosines, then the places.")
+
+
+def _length_is_nothing(answer: Callable) -> None:
+    queries, documents, k = SEARCH[0]
+    factors = torch.arange(1.0, len(documents) + 1)[:, None]
+    if not torch.equal(answer(queries, documents, k)[1], answer(queries, documents * factors, k)[1]):
+        raise Wrong("Longer documents change the order: the cosine looks at directions only. Divide by both lengths.")
+
+
+searching = Exercise(
+    id="10.2",
+    title="cosine search",
+    reference=cosine_search,
+    checks=[
+        signature_check(cosine_search),
+        _cosines_first,
+        *function_checks(
+            cosine_search,
+            [SEARCH[0], SEARCH[1], SEARCH[3]],
+            returns=["the cosines", "the places"],
+            properties=[_length_is_nothing],
+            slips=[
+                (
+                    lambda q, d, k: _found(q @ d.T, k),
+                    "These are dot products: long vectors win. Make queries and documents 1 long first.",
+                ),
+                (
+                    lambda q, d, k: _found(F.normalize(q, dim=-1) @ d.T, k),
+                    "The documents are not made 1 long: long ones win whatever they say.",
+                ),
+                (
+                    lambda q, d, k: _found(q @ F.normalize(d, dim=-1).T, k),
+                    "The order is right, but the queries are not made 1 long: the cosines come out too large.",
+                ),
+                (
+                    lambda q, d, k: _found(F.normalize(q, dim=0) @ F.normalize(d, dim=0).T, k),
+                    "The columns are made 1 long; each vector is a row: normalise over the last dimension.",
+                ),
+                (
+                    lambda q, d, k: _found(_cosines(q, d), k, largest=False),
+                    "These are the documents farthest away; the best have the largest cosine.",
+                ),
+                (
+                    lambda q, d, k: tuple(x.flip(-1) for x in _found(_cosines(q, d), k)),
+                    "The right documents, but the worst of them first: best first.",
+                ),
+                (
+                    lambda q, d, k: tuple(x[:, :1] for x in _found(_cosines(q, d), k)),
+                    "Only the best one comes back; k are asked for.",
+                ),
+                (
+                    lambda q, d, k: _found(_cosines(q, d), len(d)),
+                    "All documents come back; only the best k are asked for.",
+                ),
+                (
+                    lambda q, d, k: _found(-torch.cdist(q, d), k),
+                    "These are (negative) distances: the cosine compares directions.",
+                ),
+                (
+                    lambda q, d, k: _found(1 - _cosines(q, d), k, largest=False),
+                    "The right documents, but with the cosine distance, 1 − cos; return the cosine.",
+                ),
+                (
+                    lambda q, d, k: _found(_cosines(q, d).softmax(dim=-1), k),
+                    "A softmax has been taken: the order is the same, but these are no cosines.",
+                ),
+                (
+                    lambda q, d, k: _found(_cosines(q, d).abs(), k),
+                    "The sign is lost: a document of the opposite direction (cosine −1) is the worst, not the best.",
+                ),
+                (
+                    lambda q, d, k: _found(_cosines(d, q), k),
+                    "Queries and documents are swapped: for each query the best documents, one row a query.",
+                ),
+            ],
+        )[1:],
+        _k_is_enough,
+        *function_checks(cosine_search, SEARCH[2:3], returns=["the cosines", "the places"])[-2:],
+    ],
+    crashes=[
+        (
+            "shapes cannot be multiplied",
+            "Queries are (n, d) and documents (m, d): transpose the documents, `queries @ documents.T`.",
+        ),
+        ("k not in range", "There may be fewer than k documents: `min(k, len(documents))`."),
+        ("index k out of range", "There may be fewer than k documents: `min(k, len(documents))`."),
+        ("out of range", "There may be fewer than k documents: `min(k, len(documents))`."),
+    ],
+    nudge="`F.normalize(x, dim=-1)` makes each row 1 long; then one matrix product gives all cosines. And `topk`.",
+    sketch="""
+        make each query and each document 1 long
+        cosines = queries times documents, transposed          (n, m)
+        values, places = the best min(k, m) of each row         topk sorts them, best first
+        return values, places
+        """,
+)
+
+# --- 10.3 ---
+
+PROMPTS = [  # instruction, shots, text, names
+    ("Is it hot or cold?", [("ice", "cold"), ("fire", "hot"), ("snow", "cold")], "the sun", ("Thing", "Feels")),
+    ("Name the colour.", [("grass", "green")], "a ripe tomato", ("Thing", "Colour")),
+    ("Opposites.", [], "up", ("Word", "Opposite")),
+    ("", [("one", "uno"), ("two", "dos")], "three", ("English", "Spanish")),
+    ("", [], "cat", ("Text", "Answer")),
+    ("Say: what is it?", [("a: b\nc", "d: e")], "f: g", ("Text", "Answer")),
+]
+
+
+def _prompt_variant(
+    start: Callable = lambda instruction: [instruction] if instruction else [],
+    shot: Callable = lambda given, answer, a, b: f"{a}: {given}\n{b}: {answer}",
+    last: Callable = lambda text, a, b: f"{a}: {text}\n{b}:",
+    between: str = "\n\n",
+    order: Callable = list,
+    put: Callable = lambda parts, shots, last: [*parts, *shots, last],
+) -> Callable:
+    """The prompt with one thing changed; for slips."""
+
+    def variant(instruction, shots, text, names=("Text", "Answer")):
+        solved = [shot(given, answer, *names) for given, answer in order(shots)]
+        return between.join(put(start(instruction), solved, last(text, *names)))
+
+    return variant
+
+
+PROMPT_SLIPS = [
+    (
+        _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}: "),
+        "There is a space after the last colon. The model's tokens begin with their space (` cold`), so it would now "
+        "have to begin one without: end with the colon.",
+    ),
+    (
+        _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}:\n"),
+        "There is a line break after the last colon: the answer would stand on a line of its own, as in no example.",
+    ),
+    (
+        _prompt_variant(last=lambda text, a, b: f"{a}: {text}"),
+        "The prompt ends with the text; the name of the answer and a colon are missing: the model would have to guess "
+        "that an answer is due.",
+    ),
+    (
+        _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}"),
+        "The last colon is missing: the open answer must begin as the solved ones do.",
+    ),
+    (_prompt_variant(between="\n"), "The parts must be parted by an empty line: two line breaks, `\\n\\n`."),
+    (_prompt_variant(between=""), "Nothing stands between the parts: an empty line, `\\n\\n`."),
+    (_prompt_variant(between="\n\n\n"), "There are two empty lines between the parts; one is asked for."),
+    (
+        _prompt_variant(start=lambda instruction: [instruction]),
+        "Without an instruction the prompt begins with an empty line: leave the part out if it is empty.",
+    ),
+    (_prompt_variant(start=lambda instruction: []), "The instruction is missing."),
+    (
+        _prompt_variant(put=lambda parts, shots, last: [*shots, *parts, last]),
+        "The instruction stands after the examples; it comes first.",
+    ),
+    (
+        _prompt_variant(put=lambda parts, shots, last: [*parts, last, *shots]),
+        "The open text stands before the examples; it comes last, so that the model answers it.",
+    ),
+    (_prompt_variant(order=lambda shots: shots[::-1]), "The examples are in reversed order; keep theirs."),
+    (_prompt_variant(order=lambda shots: shots[:1]), "Only the first example is used; all belong to the prompt."),
+    (_prompt_variant(order=lambda shots: shots[:-1]), "The last example is missing."),
+    (_prompt_variant(order=lambda shots: []), "The examples are missing: only instruction and text are there."),
+    (
+        _prompt_variant(shot=lambda given, answer, a, b: f"{a}: {given}\n{b}:"),
+        "The examples have no answers: a shot is a *solved* example.",
+    ),
+    (
+        _prompt_variant(shot=lambda given, answer, a, b: f"{a}: {given} {b}: {answer}"),
+        "Text and answer of an example stand on one line; each has its own.",
+    ),
+    (
+        _prompt_variant(shot=lambda given, answer, a, b: f"{given}\n{answer}"),
+        "The names are missing in the examples: they tell the model what is text and what is answer.",
+    ),
+    (
+        _prompt_variant(shot=lambda given, answer, a, b: f"{a}: {answer}\n{b}: {given}"),
+        "Text and answer of the examples have changed places.",
+    ),
+    (
+        _prompt_variant(shot=lambda given, answer, a, b: f"{b}: {given}\n{a}: {answer}"),
+        "The two names have changed places in the examples.",
+    ),
+    (
+        _prompt_variant(shot=lambda given, answer, a, b: f"{a}:{given}\n{b}:{answer}"),
+        "In the examples there is no space after the colon; `Thing: ice`.",
+    ),
+    (
+        lambda instruction, shots, text, names=(): few_shot_prompt(instruction, shots, text),
+        "`names` is not used: each text and answer has these names before it.",
+    ),
+]
+
+
+def _same(answer: Callable, other: Callable) -> bool:
+    return all(_text(answer, case) == other(*case) for case in PROMPTS)
+
+
+def _text(answer: Callable, case: tuple) -> str:
+    instruction, shots, text, names = case
+    got = answer(instruction, list(shots), text, names)
+    if isinstance(got, list | tuple) and all(isinstance(part, str) for part in got):
+        raise Wrong(f"Expected one text; got {describe(got)}: join the parts, `'\\n\\n'.join(parts)`.")
+    if not isinstance(got, str):
+        raise Wrong(f"Expected a text (str); got {describe(got)}.")
+    return got
+
+
+def _is_text(answer: Callable) -> None:
+    for case in PROMPTS:
+        _text(answer, case)
+
+
+def _keeps_its_shots(answer: Callable) -> None:
+    instruction, shots, text, names = PROMPTS[0]
+    given = list(shots)
+    first, second = (answer(instruction, given, text, names) for _ in range(2))
+    if given != shots:
+        raise Wrong("It changes the list of examples that it is given: make a new list.")
+    if first != second:
+        raise Wrong("Two calls with the same arguments gave different texts: is something kept between calls?")
+
+
+def _the_prompt(answer: Callable) -> None:
+    for slip, sentence in PROMPT_SLIPS:
+        if _same(answer, slip):
+            raise Wrong(sentence)
+    for case in PROMPTS:
+        got, want = _text(answer, case), few_shot_prompt(*case)
+        if got != want:
+            place = next(
+                (i for i, (g, w) in enumerate(zip(got, want, strict=False)) if g != w), min(len(got), len(want))
+            )
+            expected, came = (repr(t[max(0, place - 12) : place + 12]) for t in (want, got))
+            raise Wrong(f"With {len(case[1])} examples, from letter {place} on: expected …{expected}…, got …{came}….")
+
+
+def _names_by_default(answer: Callable) -> None:
+    instruction, shots, text, _ = PROMPTS[0]
+    try:
+        got = answer(instruction, shots, text)
+    except TypeError:
+        raise Wrong('Without a fourth argument the names are ("Text", "Answer"): set that in the first line.') from None
+    if got != few_shot_prompt(instruction, shots, text):
+        raise Wrong('Without a fourth argument the names are ("Text", "Answer"): set that in the first line.')
+
+
+prompting = Exercise(
+    id="10.3",
+    title="a few-shot prompt",
+    reference=few_shot_prompt,
+    checks=[signature_check(few_shot_prompt), _is_text, _keeps_its_shots, _the_prompt, _names_by_default],
+    crashes=[
+        ("can only concatenate str", "A shot is a pair: take it apart, `for given, answer in shots`."),
+        ("expected str instance", "`join` takes texts: make one text of each pair first."),
+        ("not enough values to unpack", "There may be no examples at all: then only instruction and text are left."),
+        ("index out of range", "There may be no examples at all: then only instruction and text are left."),
+    ],
+    nudge="Collect the parts in a list: the instruction if there is one, each solved example, the open one. Then join.",
+    sketch="""
+        parts = the instruction, if it is not empty
+        for each (given, answer) of the shots:
+            add  "name: given", a line break, "other name: answer"
+        add the text in the same way, but stop after the last colon
+        return the parts, joined by an empty line
+        """,
+)
+
+# --- 10.4 ---
+
+
+def _layer(seed: int, d_in: int, d_out: int, bias: bool = True) -> nn.Linear:
+    made = nn.Linear(d_in, d_out, bias)
+    with torch.no_grad():
+        for parameter, values in zip(made.parameters(), _random(seed, (d_out, d_in), (d_out,)), strict=False):
+            parameter.copy_(values)
+    return made
+
+
+LAYERS = [
+    ((_layer(0, 4, 3), 2, 8.0), _random(3, (5, 4))),
+    ((_layer(1, 3, 6), 1, 2.0), _random(4, (2, 4, 3))),
+    ((_layer(2, 5, 5), 3, 3.0), _random(5, (2, 5))),
+]
+
+
+def _detour(
+    scale: Callable = lambda rank, alpha: alpha / rank,
+    path: Callable = lambda x, A, B: x @ A.T @ B.T,
+    straight: Callable = F.linear,
+) -> Callable:
+    """A LoRA layer as a function of (layer, rank, alpha, x, A, B, weight, bias), with one thing changed; for slips."""
+    return lambda layer, rank, alpha, x, A, B, weight, bias: (
+        straight(x, weight, bias) + scale(rank, alpha) * path(x, A, B)
+    )
+
+
+def _fresh(bias: bool = True) -> tuple[nn.Linear, Tensor]:
+    return _layer(6, 6, 4, bias), _random(7, (3, 6))[0]
+
+
+def _starts_as_the_layer(answer: type[nn.Module]) -> None:
+    layer, x = _fresh()
+    before = layer(x).detach()
+    made = answer(layer, 2, 4.0)
+    if made.B.abs().max() > 0:
+        if made.A.abs().max() == 0:
+            raise Wrong("A is 0 and B is not: it would do, but by convention A begins random and B at 0.")
+        raise Wrong("B must begin at 0 (`torch.zeros`): then the layer does at first exactly what it did before.")
+    if made.A.abs().max() == 0:
+        raise Wrong(
+            "A and B are both 0: then both gradients are 0, and neither ever moves. Begin A with random numbers."
+        )
+    if made.A.std() == 0:
+        raise Wrong("All numbers of A are equal: then all its rows learn the same. Begin with random numbers.")
+    if answer(nn.Linear(256, 4), 2, 4.0).A.abs().mean() > 1.2:
+        raise Wrong("A begins with large numbers: then the first step of B changes the layer wildly. Use small ones.")
+    if not torch.allclose(made(x), before, atol=1e-6):
+        raise Wrong("Before any training its output must be that of the layer: do not change the layer's weights.")
+
+
+def _only_the_detour_learns(answer: type[nn.Module]) -> None:
+    layer, x = _fresh()
+    made = answer(layer, 2, 4.0)
+    if any(p.requires_grad for p in made.layer.parameters()):
+        raise Wrong("The layer's own weights would be trained too: freeze them, `layer.requires_grad_(False)`.")
+    if not (made.A.requires_grad and made.B.requires_grad):
+        raise Wrong("A and B must be trained: they are frozen. Freeze the layer only.")
+    if made.A.data_ptr() == layer.weight.data_ptr():
+        raise Wrong("A is the layer's own weight: make a new parameter.")
+    with torch.no_grad():
+        made.B.add_(1)
+    made(x.requires_grad_()).sum().backward()
+    if x.grad is None or not torch.allclose(x.grad, made.merged().detach().sum(dim=0).expand_as(x.grad), atol=1e-4):
+        raise Wrong("The gradient does not come through to x as it should: lower layers could not learn. No `no_grad`.")
+
+
+def _without_a_bias(answer: type[nn.Module]) -> None:
+    layer, x = _fresh(bias=False)
+    made, want = answer(layer, 2, 4.0), LoRA(layer, 2, 4.0)
+    with torch.no_grad():
+        for own, theirs in ((made.A, want.A), (made.B, want.B)):
+            own.copy_(torch.linspace(-1, 1, own.numel()).view_as(own))
+            theirs.copy_(own)
+    if not torch.allclose(made(x), want(x), atol=1e-5):
+        raise Wrong("With a layer that has no bias the numbers differ: call the layer itself, `self.layer(x)`.")
+
+
+def _of_the_layers_type(answer: type[nn.Module]) -> None:
+    made = answer(_fresh()[0].double(), 2, 4.0)
+    if made.A.dtype != torch.float64 or made.B.dtype != torch.float64:
+        raise Wrong("The layer is float64, but A or B is not: `.to(layer.weight)` takes over type and device.")
+
+
+def _merges(answer: type[nn.Module]) -> None:
+    if not callable(getattr(answer, "merged", None)):
+        raise Wrong("The method `merged` is missing: it returns the one matrix W + α/r · B A.")
+    for seed, (rank, alpha) in enumerate([(2, 8.0), (3, 3.0), (1, 0.5)]):
+        layer, x = _fresh()
+        made = answer(layer, rank, alpha)
+        with torch.no_grad():
+            made.A.copy_(_random(seed, tuple(made.A.shape))[0])
+            made.B.copy_(_random(seed + 9, tuple(made.B.shape))[0])
+        weight = layer.weight.detach().clone()
+        got, scale, detour = made.merged(), alpha / rank, (made.B @ made.A).detach()
+        if not torch.equal(layer.weight, weight):
+            raise Wrong("`merged` changes the layer's weight; it must return a new matrix.")
+        if isinstance(got, nn.Module):
+            raise Wrong("`merged` returns a module; return the matrix W + α/r · B A.")
+        if not isinstance(got, Tensor):
+            raise Wrong(f"`merged` must return a matrix; got {describe(got)}.")
+        if got.shape != weight.shape:
+            raise Wrong(f"`merged` must have the shape of W, {tuple(weight.shape)}; got {tuple(got.shape)}.")
+        for wrong, sentence in (
+            (detour * scale, "`merged` returns α/r · B A alone; add W."),
+            (weight + detour, "`merged` leaves out the factor α/r."),
+            (weight, "`merged` returns W alone; add α/r · B A."),
+            (weight + alpha * detour, "`merged` takes the factor α; it is α / r."),
+        ):
+            right = torch.allclose(got, weight + scale * detour, atol=1e-4)
+            if not right and torch.allclose(got, wrong, atol=1e-4):
+                raise Wrong(sentence)
+        if not torch.allclose(F.linear(x, got, layer.bias), made(x), atol=1e-4):
+            raise Wrong("One layer with the merged matrix must do what the detour does; they differ. W + α/r · B A.")
+
+
+def _on_a_copy(check: Check) -> Check:
+    """The check, with a layer of its own for each object: an answer may change the layer that it is given."""
+
+    def checked(answer: type[nn.Module]) -> None:
+        class OnACopy(answer):
+            def __init__(self, layer: nn.Linear, rank: int, alpha: float):
+                super().__init__(copy.deepcopy(layer), rank, alpha)
+
+        check(OnACopy)
+
+    return checked
+
+
+LADDER = module_checks(
+    LoRA,
+    LAYERS,
+    returns=["the output"],
+    slips=[
+        (
+            _detour(scale=lambda rank, alpha: 1.0),
+            "The factor α/r is missing before the detour.",
+        ),
+        (_detour(scale=lambda rank, alpha: alpha), "The factor is α; it is α / r."),
+        (_detour(scale=lambda rank, alpha: rank / alpha), "The factor is turned round: α / r, not r / α."),
+        (_detour(scale=lambda rank, alpha: alpha * rank), "The factor is α · r; it is α / r."),
+        (_detour(scale=lambda rank, alpha: 1 / rank), "The factor is 1 / r; it is α / r."),
+        (
+            _detour(scale=lambda rank, alpha: alpha / rank**0.5),
+            "The factor is α / √r (a later variant, rsLoRA); here it is α / r.",
+        ),
+        (
+            _detour(straight=lambda x, weight, bias: 0),
+            "This is the detour alone; the layer's own output belongs to the sum.",
+        ),
+        (
+            _detour(straight=lambda x, weight, bias: x @ weight.T),
+            "The layer's bias is lost: call the layer itself, `self.layer(x)`.",
+        ),
+        (
+            _detour(scale=lambda rank, alpha: 0.0),
+            "This is the layer alone; the detour α/r · B A x belongs to the sum.",
+        ),
+        (
+            lambda layer, rank, alpha, x, A, B, weight, bias: (
+                alpha / rank * (F.linear(x, weight, bias) + x @ A.T @ B.T)
+            ),
+            "The factor α/r multiplies the layer's own output too; it belongs to the detour only.",
+        ),
+        (
+            _detour(path=lambda x, A, B: torch.relu(x @ A.T) @ B.T),
+            "There is a non-linearity between A and B: then the two could not be merged into W.",
+        ),
+        (
+            lambda layer, rank, alpha, x, A, B, weight, bias: (
+                F.linear(x, weight, bias) - alpha / rank * (x @ A.T @ B.T)
+            ),
+            "The detour is taken away; it is added.",
+        ),
+    ],
+)
+adapting = Exercise(
+    id="10.4",
+    title="a LoRA layer",
+    reference=LoRA,
+    checks=[
+        *LADDER[:2],
+        *map(_on_a_copy, LADDER[2:]),
+        _starts_as_the_layer,
+        _of_the_layers_type,
+        _without_a_bias,
+        _merges,
+        _only_the_detour_learns,
+    ],
+    crashes=[
+        (
+            "shapes cannot be multiplied",
+            "x is (…, in), A (r, in), B (out, r): first `x @ A.T`, (…, r), then `@ B.T`, (…, out).",
+        ),
+        (
+            "must match the size of tensor",
+            "x is (…, in), A (r, in), B (out, r): first `x @ A.T`, (…, r), then `@ B.T`, (…, out).",
+        ),
+        ("has no attribute 'A'", "Call the two matrices `self.A` and `self.B`, and make them `nn.Parameter`."),
+        ("has no attribute 'in_features'", "`layer` is an `nn.Linear`: it has `in_features` and `out_features`."),
+    ],
+    nudge="`nn.Parameter(…)` makes a tensor that is trained. The layer is frozen with `requires_grad_(False)`.",
+    sketch="""
+        __init__:  super().__init__()
+                   self.layer = the layer, frozen
+                   self.A = a parameter (rank, in), random, small;  self.B = a parameter (out, rank), 0
+                            both of the layer's type and device: .to(layer.weight)
+                   remember alpha / rank
+        forward:   the layer's output of x, plus alpha / rank · (x times A transposed, times B transposed)
+        merged:    the layer's weight plus alpha / rank · B A
+        """,
+)
+
+EXERCISES = [pooling, searching, prompting, adapting]
