@@ -11,7 +11,7 @@ All of them take the same three inputs:
 - segments (batch, length): 0 for the first sentence, 1 for the second. All 0 if not given.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -212,6 +212,69 @@ def initialise(module: nn.Module) -> None:
             parameter.normal_(std=0.02)
         elif name.endswith("bias"):
             parameter.zero_()
+
+
+def classify(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    r"""The new layer of a task and its loss: scores $W h + b$, and the mean of $-\log p(\text{target})$.
+
+    hidden (…, d), weight (classes, d), bias (classes), targets (…) → scores (…, classes) and one number. For a sentence
+    … is (batch), for its tokens (batch, length). Targets that are `IGNORED`, such as those of padding, do not count.
+    """
+    scores = hidden @ weight.T + bias
+    counted = targets != IGNORED
+    log_p = scores[counted].log_softmax(dim=-1)  # (targets that count, classes)
+    return scores, -log_p.gather(-1, targets[counted][:, None]).mean()
+
+
+def best_spans(start: Tensor, end: Tensor, inside: Tensor, longest: int) -> Tensor:
+    r"""The answer in each text: its first and last place $i \le j$ with the largest $\text{start}_i + \text{end}_j$.
+
+    start, end and inside (batch, length) → (batch, 2). Both places lie where ``inside`` is True (in the passage, not in
+    the question); an answer has at most ``longest`` tokens.
+    """
+    length = start.shape[1]
+    places = torch.arange(length, device=start.device)
+    further = places - places[:, None]  # (first, last): how far the last is from the first
+    allowed = inside[:, :, None] & inside[:, None, :] & (further >= 0) & (further < longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)  # (batch, first, last)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+def fine_tune(encoder: Bert, layers: int) -> int:
+    """Let the upper ``layers`` blocks learn, and freeze the rest; returns how many numbers may change.
+
+    0: all is frozen, and only what is put on top learns. As many as there are: all learns, the embeddings too. In
+    between, the pooler learns with the blocks. May be called again with another number.
+    """
+    blocks = encoder.stack.blocks
+    if not 0 <= layers <= len(blocks):
+        raise ValueError(f"Expected from 0 to {len(blocks)} layers to fine-tune; got {layers}.")
+    encoder.requires_grad_(layers == len(blocks))
+    for block in blocks[len(blocks) - layers :]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+def pair_inputs(
+    firsts: Sequence[Tensor], seconds: Sequence[Tensor], cls: int, sep: int, pad: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Two sentences as one text, ``[CLS] first [SEP] second [SEP]``: ids, mask and segments, each (pairs, longest).
+
+    firsts, seconds: the pieces of each pair's sentences, (length). Shorter texts are filled up with ``pad``, where the
+    mask is False. Segments are 0 up to the first [SEP] and there, 1 after it, 0 again in what is filled up.
+    """
+    rows = [
+        torch.cat([first.new_tensor([cls]), first, first.new_tensor([sep]), second, first.new_tensor([sep])])
+        for first, second in zip(firsts, seconds, strict=True)
+    ]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1], device=ids.device)
+    mask = places < torch.tensor([[len(row)] for row in rows], device=ids.device)
+    after = places >= torch.tensor([[len(first) + 2] for first in firsts], device=ids.device)
+    return ids, mask, (after & mask).long()
 
 
 def mask_tokens(

@@ -231,6 +231,13 @@ def exact_match(predicted: Sequence, actual: Sequence) -> float:
     return sum(p == a for p, a in zip(predicted, actual, strict=True)) / len(actual)
 
 
+def answer_f1(predicted: Sequence[Sequence], actual: Sequence[Sequence]) -> float:
+    """The mean F1 of the answers' tokens, in any order: an answer with a word too many is still half right."""
+    predicted, actual = _labels(predicted, actual)
+    pairs = [(Counter(p), Counter(a)) for p, a in zip(predicted, actual, strict=True)]
+    return sum(harmonic((p & a).total(), p.total(), a.total()) for p, a in pairs) / len(pairs)
+
+
 def alignment_error_rate(sure: Iterable[tuple], possible: Iterable[tuple], predicted: Iterable[tuple]) -> float:
     r"""$1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}$ (Och and Ney 2003): 0 is perfect, 1 is all wrong.
 

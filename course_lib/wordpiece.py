@@ -107,6 +107,17 @@ class WordPiece:
         filled = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.ids.get("[PAD]", 0))
         return filled, torch.tensor([len(row) for row in rows])
 
+    def encode_words(self, words: Iterable[str]) -> tuple[Tensor, Tensor]:
+        """The numbers of [CLS] words [SEP], (length), and the place of each word's first piece, (words).
+
+        For tags: one for each word, however many pieces it has.
+        """
+        ids, places = [self.ids["[CLS]"]], []
+        for word in words:
+            places.append(len(ids))
+            ids += [self.ids[piece] for piece in self.tokenise(word) or ["[UNK]"]]
+        return torch.tensor([*ids, self.ids["[SEP]"]]), torch.tensor(places, dtype=torch.long)
+
     def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
         """The pieces joined to words, with a space between words and none before . , ! and ?."""
         text = " ".join(look_up(ids, self.tokens, self.special if skip_special else ()))

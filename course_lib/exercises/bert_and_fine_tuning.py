@@ -1,0 +1,762 @@
+"""Exercises of lesson 08: blanks, pairs, a task's layer and its loss, spans, what is frozen and what learns."""
+
+from collections.abc import Callable
+from numbers import Integral
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_lib.bert import IGNORED, Bert, BertShape, best_spans, classify, fine_tune, mask_tokens, pair_inputs
+from course_lib.checks import Exercise, Wrong, describe, function_checks, signature_check
+
+# --- 8.1 ---
+
+WORDS, BLANK, SPECIAL = 50, 4, (0, 2, 3)  # a small vocabulary, the number of [MASK], and of [PAD], [CLS], [SEP]
+
+
+def _text(seed: int = 0, rows: int = 400, length: int = 50) -> Tensor:
+    """[CLS] words [SEP], and padding at the end of every second row."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(5, WORDS, (rows, length), generator=generator)
+    ids[:, 0], ids[:, -1] = 2, 3
+    ids[::2, -6:] = 0
+    ids[::2, -7] = 3
+    return ids
+
+
+def _masked(answer: Callable, ids: Tensor | None = None, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Inputs and targets of an answer, of the right type and shape."""
+    ids = _text() if ids is None else ids
+    result = answer(ids, torch.Generator().manual_seed(seed), BLANK, WORDS, SPECIAL)
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise Wrong(f"Expected inputs and targets to be returned; got {describe(result)}.")
+    for name, value in zip(("inputs", "targets"), result, strict=True):
+        if not isinstance(value, Tensor) or value.shape != ids.shape:
+            raise Wrong(f"Expected {name} to be {describe(ids)}; got {describe(value)}.")
+        if value.dtype != torch.int64:
+            raise Wrong(f"Expected {name} to be whole numbers, torch.int64 as the ids; got {value.dtype}.")
+    return result
+
+
+def _two_tensors(answer: Callable) -> None:
+    _masked(answer)
+    _masked(answer, _text(1, 3, 9))
+
+
+def _ids_kept(answer: Callable) -> None:
+    ids = _text()
+    given = ids.clone()
+    _masked(answer, given)
+    if not torch.equal(given, ids):
+        raise Wrong("It changes its input ids in place: make new tensors (`torch.where`, `masked_fill`, `clone`).")
+
+
+def _follows_the_generator(answer: Callable) -> None:
+    first, again = _masked(answer), _masked(answer)
+    if not all(map(torch.equal, first, again)):
+        raise Wrong("Two calls with the same seed differ: draw everything with `generator=generator`.")
+    other = _masked(answer, seed=1)
+    if torch.equal(first[1], other[1]):
+        raise Wrong("Another seed chooses the same tokens: draw them at random, with `generator=generator`.")
+
+
+def _targets_are_the_words(answer: Callable) -> None:
+    ids = _text()
+    inputs, targets = _masked(answer)
+    counted = targets != IGNORED
+    if counted.all():
+        raise Wrong("Every token has a target: those that were not chosen must be −100, so that they do not count.")
+    if not counted.any():
+        raise Wrong("No token has a target: the chosen ones keep their word as the target.")
+    if (targets[counted] == BLANK).all():
+        raise Wrong("The targets are [MASK]: a target is the word that *was* there.")
+    if not torch.equal(targets[counted], ids[counted]):
+        if torch.equal(targets[counted], inputs[counted]):
+            raise Wrong("The targets are the changed inputs: a target is the word that *was* there, in `ids`.")
+        raise Wrong("A target must be the word that stands there in `ids`.")
+    if not torch.equal(inputs[~counted], ids[~counted]):
+        raise Wrong("Tokens change that have no target: only the chosen ones may be hidden.")
+
+
+def _specials_left_alone(answer: Callable) -> None:
+    ids = _text()
+    inputs, targets = _masked(answer)
+    for number, name in zip(SPECIAL, ("[PAD]", "[CLS]", "[SEP]"), strict=True):
+        if (targets[ids == number] != IGNORED).any():
+            raise Wrong(f"{name} is chosen: special tokens are no words, and are never hidden.")
+    if torch.isin(inputs, torch.tensor(SPECIAL))[~torch.isin(ids, torch.tensor(SPECIAL))].any():
+        raise Wrong("A word became a special token: random words are drawn from the ordinary ones only.")
+    blanks = ids.masked_fill(torch.rand(ids.shape, generator=torch.Generator().manual_seed(9)) < 0.3, BLANK)
+    if (_masked(answer, blanks)[1] == BLANK).any():
+        raise Wrong("A [MASK] that stands in the text is chosen as a word: it is special too.")
+
+
+def _shares(answer: Callable) -> tuple[float, float, float, float]:
+    """Chosen of all words; of the chosen: blanks, other words, unchanged."""
+    ids = _text(3, 2000)
+    inputs, targets = _masked(answer, ids, seed=3)
+    words, chosen = ~torch.isin(ids, torch.tensor(SPECIAL)), targets != IGNORED
+    blank, kept = inputs[chosen] == BLANK, inputs[chosen] == ids[chosen]
+    shares = chosen.sum() / words.sum(), blank.float().mean(), (~blank & ~kept).float().mean(), kept.float().mean()
+    return tuple(float(share) for share in shares)
+
+
+def _fifteen(answer: Callable) -> None:
+    chosen, *_ = _shares(answer)
+    if abs(chosen - 0.15) > 0.008:
+        if abs(chosen - 0.12) < 0.008:
+            raise Wrong(
+                "12 % of the words have a target: also those that become a random word or stay are asked for, 15 %."
+            )
+        if abs(chosen - 0.85) < 0.01:
+            raise Wrong("85 % of the words are chosen: the comparison is turned round.")
+        raise Wrong(f"{chosen:.1%} of the words are chosen; expected 15 %, each on its own.")
+    counts = (_masked(answer, _text(4, 2000), seed=4)[1] != IGNORED).sum(dim=1)
+    if counts.float().std() < 1:
+        raise Wrong("Each text has the same number of blanks: choose each word on its own, with chance 0.15.")
+
+
+def _eighty_ten_ten(answer: Callable) -> None:
+    _, blank, other, kept = _shares(answer)
+    # one in 45 random words is the word itself
+    if abs(blank - 0.8) < 0.015 and abs(other - 0.1) < 0.012 and abs(kept - 0.1) < 0.012:
+        return
+    said = f"Of the chosen {blank:.0%} are [MASK], {other:.0%} another word, {kept:.0%} unchanged"
+    if blank > 0.985:
+        raise Wrong(f"{said}: this hides all of them; it must be 80, 10 and 10 %.")
+    if other < 0.005:
+        raise Wrong(f"{said}: the random words are missing, 10 %.")
+    if kept < 0.02:
+        raise Wrong(f"{said}: none stays as it is, 10 % should.")
+    if abs(blank - 0.72) < 0.015 and abs(other - 0.1) < 0.012:
+        raise Wrong(f"{said}: random words overwrite some blanks; the three parts must not overlap.")
+    if abs(blank - 0.8) < 0.015 and abs(other - 0.02) < 0.012:
+        raise Wrong(f"{said}: of the 20 % left, half become random words: 10 % of all that were chosen.")
+    raise Wrong(f"{said}; expected 80, 10 and 10 %.")
+
+
+def _every_word_may_come(answer: Callable) -> None:
+    ids = torch.full((2000, 50), 7)
+    inputs, targets = _masked(answer, ids, seed=6)
+    drawn = inputs[(targets != IGNORED) & (inputs != BLANK) & (inputs != 7)].bincount(minlength=WORDS)
+    never = set(range(WORDS)) - {7, BLANK, *SPECIAL}
+    missing = sorted(word for word in never if drawn[word] == 0)
+    if drawn.count_nonzero() == 1:
+        raise Wrong("All random words are the same one: draw a new one for each token.")
+    if missing:
+        raise Wrong(f"As a random word, {missing[0]} never comes: draw from all ordinary words, 0 to {WORDS - 1}.")
+    if drawn.max() > 3 * drawn[drawn > 0].float().mean():
+        raise Wrong("Some random words come far more often than others: all ordinary words are equally likely.")
+
+
+def _independent(answer: Callable) -> None:
+    """Whether a word is chosen, and what becomes of it, does not depend on its place or its row."""
+    inputs, targets = _masked(answer, torch.randint(5, WORDS, (3000, 40)), seed=7)
+    chosen = (targets != IGNORED).float()
+    blank = (inputs == BLANK).float()
+    for shares, what in ((chosen.mean(dim=0), "chosen"), (blank.mean(dim=0), "hidden")):
+        if shares.max() - shares.min() > 0.06:
+            raise Wrong(f"Some places are {what} more often than others: draw a number for each token.")
+    if chosen.mean(dim=1).std() > 0.09:
+        raise Wrong("Some texts have far more blanks than others: draw a number for each token.")
+
+
+mask = Exercise(
+    id="8.1",
+    title="masking",
+    reference=mask_tokens,
+    checks=[
+        signature_check(mask_tokens), _two_tensors, _ids_kept, _targets_are_the_words, _follows_the_generator,
+        _specials_left_alone, _fifteen, _eighty_ten_ten, _every_word_may_come, _independent,
+    ],
+    crashes=[
+        ("out of range", "Numbers of words go from 0 to vocabulary − 1."),
+        ("Boolean value of Tensor", "`special` is a handful of numbers: `torch.isin(ids, torch.tensor([...]))`."),
+    ],
+    nudge="Two random numbers for each token: one says whether it is chosen (< 0.15), one what becomes of it.",
+    sketch="""
+        ordinary = tokens that are neither special nor [MASK]
+        chosen   = ordinary and a random number < 0.15
+        fate     = another random number for each token
+        inputs   = [MASK] where chosen and fate < 0.8
+                   a random ordinary word where chosen and fate ≥ 0.9
+                   the token itself elsewhere
+        targets  = the token where chosen, −100 elsewhere
+        """,
+)  # fmt: skip
+
+# --- 8.2 ---
+
+CLS, SEP, PAD = 101, 102, 0
+
+
+def _pairs(*lengths: tuple[int, int], pad: int = PAD, cls: int = CLS, sep: int = SEP) -> tuple:
+    generator = torch.Generator().manual_seed(len(lengths))
+    firsts, seconds = (
+        [torch.randint(5, 99, (pair[side],), generator=generator) for pair in lengths] for side in (0, 1)
+    )
+    return firsts, seconds, cls, sep, pad
+
+
+PAIRS = [
+    _pairs((2, 3), (4, 2), (1, 1)),
+    _pairs((3, 1)),
+    _pairs((1, 4), (5, 5), (2, 6), (3, 3), pad=1, cls=2, sep=3),
+    _pairs((6, 1), (1, 2), pad=7),
+]
+
+
+def _pair_variant(
+    row: Callable = lambda a, b, cls, sep: [*cls, *a, *sep, *b, *sep],
+    mask: Callable = lambda places, a, b: places < a + b + 3,
+    segments: Callable = lambda places, a, b: (places >= a + 2) & (places < a + b + 3),
+    left: bool = False,
+) -> Callable:
+    """`pair_inputs` with one thing changed; for slips. a and b are the lengths of the sentences."""
+
+    def inputs(firsts, seconds, cls, sep, pad=0):
+        rows = [torch.tensor(row(a.tolist(), b.tolist(), [cls], [sep])) for a, b in zip(firsts, seconds, strict=True)]
+        longest = max(map(len, rows))
+        if left:
+            ids = torch.stack([F.pad(row, (longest - len(row), 0), value=pad) for row in rows])
+        else:
+            ids = torch.stack([F.pad(row, (0, longest - len(row)), value=pad) for row in rows])
+        a, b = (torch.tensor([[len(part)] for part in parts]) for parts in (firsts, seconds))
+        places = torch.arange(longest)
+        return ids, mask(places, a, b), segments(places, a, b).long()
+
+    return inputs
+
+
+def _pair_types(answer: Callable) -> None:
+    got = answer(*PAIRS[0])
+    if isinstance(got, tuple) and len(got) == 3:
+        _, mask, segments = got
+        if isinstance(mask, Tensor) and mask.dtype != torch.bool:
+            raise Wrong(f"The mask must hold True and False (torch.bool); got {mask.dtype}.")
+        if isinstance(segments, Tensor) and segments.dtype == torch.bool:
+            raise Wrong("Segments are numbers, 0 and 1, that choose a row of an embedding: `.long()`.")
+
+
+def _pad_by_default(answer: Callable) -> None:
+    firsts, seconds, cls, sep, _ = PAIRS[0]
+    if not torch.equal(answer(firsts, seconds, cls, sep)[0], pair_inputs(firsts, seconds, cls, sep)[0]):
+        raise Wrong("Without a fifth argument texts are filled up with 0: `pad=0` in the first line.")
+
+
+_pair_checks = function_checks(
+    pair_inputs,
+    PAIRS,
+    returns=["ids", "mask", "segments"],
+    properties=[_pad_by_default],
+    differentiable=False,
+    slips=[
+        (
+            _pair_variant(segments=lambda places, a, b: (places >= a + 1) & (places < a + b + 3)),
+            "The first [SEP] still belongs to the first sentence: its segment is 0.",
+        ),
+        (
+            _pair_variant(segments=lambda places, a, b: (places >= a + 2) & (places < a + b + 2)),
+            "The last [SEP] belongs to the second sentence: its segment is 1.",
+        ),
+        (
+            _pair_variant(segments=lambda places, a, b: places >= a + 2),
+            "What is filled up has segment 1; by convention it is 0 there.",
+        ),
+        (
+            _pair_variant(segments=lambda places, a, b: places < a + 2),
+            "Segments are swapped: 0 for the first sentence, 1 for the second.",
+        ),
+        (
+            _pair_variant(segments=lambda places, a, b: places < a + b + 3),
+            "The segments are 1 wherever there is text; the first sentence is 0, the second 1.",
+        ),
+        (
+            _pair_variant(segments=lambda places, a, b: torch.zeros_like(places * a)),
+            "All segments are 0: those of the second sentence and its [SEP] are 1.",
+        ),
+        (
+            _pair_variant(mask=lambda places, a, b: places >= a + b + 3),
+            "The mask is turned round: True where there is text, False where it is filled up.",
+        ),
+        (
+            _pair_variant(mask=lambda places, a, b: torch.ones_like(places * a).bool()),
+            "The mask is True everywhere: what is filled up must be False.",
+        ),
+        (
+            _pair_variant(mask=lambda places, a, b: places < a + b + 2),
+            "The last [SEP] is hidden: it is text too, a place where heads like to look.",
+        ),
+        (
+            _pair_variant(mask=lambda places, a, b: (places > 0) & (places < a + b + 3)),
+            "[CLS] is hidden: the model must be able to look at it.",
+        ),
+        (
+            _pair_variant(mask=lambda places, a, b: (places < a + b + 3) & (places != a + 1) & (places != a + b + 2)),
+            "The [SEP]s are hidden: they are text too.",
+        ),
+        (
+            _pair_variant(row=lambda a, b, cls, sep: [*cls, *a, *sep, *b, *sep], left=True),
+            "The texts are filled up at the front: fill them up at the end.",
+        ),
+        (
+            _pair_variant(row=lambda a, b, cls, sep: [*cls, *b, *sep, *a, *sep]),
+            "The two sentences have changed places: the first comes first.",
+        ),
+        (
+            _pair_variant(row=lambda a, b, cls, sep: [*sep, *a, *cls, *b, *cls]),
+            "[CLS] and [SEP] have changed places: a text begins with [CLS].",
+        ),
+    ],
+)
+
+
+def _pair_frame(answer: Callable) -> None:
+    """Which special token is missing, if the texts are too short or too long."""
+    got = answer(*PAIRS[1])
+    if not (isinstance(got, tuple) and got and isinstance(got[0], Tensor) and got[0].dim() == 2):
+        return
+    ids, (first, second) = got[0][0].tolist(), (part[0].tolist() for part in PAIRS[1][:2])
+    for row, sentence in (
+        (
+            [CLS, *first, SEP, *second],
+            "The last [SEP] is missing: each of the two sentences ends with one (S3 drops it).",
+        ),
+        ([CLS, *first, *second, SEP], "There is no [SEP] between the sentences: where does the second begin?"),
+        ([*first, SEP, *second, SEP], "[CLS] is missing at the front: its vector will stand for the pair."),
+        (
+            [CLS, *first, SEP, CLS, *second, SEP],
+            "The second sentence has a [CLS] of its own: one for the pair is enough.",
+        ),
+        ([CLS, *first, *second], "Both [SEP] are missing: each of the two sentences ends with one."),
+    ):
+        if ids == row:
+            raise Wrong(sentence)
+
+
+pair = Exercise(
+    id="8.2",
+    title="a pair's segments and mask",
+    reference=pair_inputs,
+    checks=[_pair_checks[0], _pair_frame, _pair_types, *_pair_checks[1:]],
+    crashes=[
+        ("expected sequence of equal length", "The texts differ in length: fill them up first, to the longest."),
+        ("stack expects each tensor", "The texts differ in length: fill them up first, to the longest."),
+        ("zero-dimensional", "`torch.cat` joins tensors of one dimension: `torch.tensor([cls])`, in brackets."),
+        ("not iterable", "A single number is no row: `torch.tensor([cls])`, in brackets."),
+        ("expected Tensor as element", "`torch.cat` joins tensors: `torch.tensor([cls])`."),
+    ],
+    nudge="Make each row with `torch.cat`; `pad_sequence` fills up. Mask and segments are comparisons of places.",
+    sketch="""
+        rows = for each pair: [CLS] first [SEP] second [SEP], joined
+        ids = rows, filled up at the end with pad                     (pairs, longest)
+        places = 0, 1, …, longest − 1
+        mask = places below the row's length                          (pairs, longest)
+        segments = 1 at places from len(first) + 2 on, inside the mask
+        """,
+)
+
+# --- 8.3 ---
+
+
+def _head_cases() -> list[tuple]:
+    cases = []
+    for seed, (shape, d, classes) in enumerate([((2, 3), 4, 5), ((4,), 3, 2), ((3, 2), 6, 4)]):
+        generator = torch.Generator().manual_seed(seed)
+        hidden, weight, bias = (
+            torch.randn(size, generator=generator) for size in ((*shape, d), (classes, d), (classes,))
+        )
+        targets = torch.randint(classes, shape, generator=generator)
+        if seed != 1:
+            targets[..., -1][1:] = IGNORED
+        cases.append((hidden, weight, bias, targets))
+    return cases
+
+
+def _head_variant(
+    score: Callable = lambda h, w, b: h @ w.T + b,
+    loss: Callable = lambda nll, counted: nll[counted].mean(),
+    logs: Callable = lambda scores: scores.log_softmax(dim=-1),
+) -> Callable:
+    def head(hidden, weight, bias, targets):
+        scores = score(hidden, weight, bias)
+        nll = -logs(scores).gather(-1, targets.clamp(min=0)[..., None])[..., 0]
+        return scores, loss(nll, targets != IGNORED)
+
+    return head
+
+
+def _padding_says_nothing(answer: Callable) -> None:
+    hidden, weight, bias, targets = _head_cases()[0]
+    other = hidden + (targets == IGNORED)[..., None]
+    first, second = (answer(h, weight, bias, targets)[1] for h in (hidden, other))
+    if not torch.allclose(first, second, atol=1e-6):
+        raise Wrong("Change the vectors of padding, and the loss moves: targets of −100 must not count.")
+
+
+def _equals_torch(answer: Callable) -> None:
+    generator = torch.Generator().manual_seed(9)
+    hidden, weight, bias = (torch.randn(size, generator=generator) for size in ((5, 6), (3, 6), (3,)))
+    for targets in (torch.tensor([0, -100, 2, 1, -100]), torch.tensor([0, 1, 2, 2, 2])):
+        want = F.cross_entropy(F.linear(hidden, weight, bias), targets)
+        got = answer(hidden, weight, bias, targets)[1]
+        if not torch.allclose(got, want, atol=1e-5):
+            raise Wrong(f"PyTorch's own cross-entropy gives {want:.4f} here; yours gives {got:.4f}.")
+
+
+head = Exercise(
+    id="8.3",
+    title="a task's layer and its loss",
+    reference=classify,
+    checks=function_checks(
+        classify,
+        _head_cases(),
+        returns=["scores", "loss"],
+        properties=[_padding_says_nothing, _equals_torch],
+        slips=[
+            (
+                _head_variant(loss=lambda nll, counted: nll.mean()),
+                "Padding counts, as if its class were 0: leave out the targets of −100.",
+            ),
+            (
+                _head_variant(loss=lambda nll, counted: (nll * counted).mean()),
+                "The sum is right, but it is divided by all places: divide by those that count.",
+            ),
+            (
+                _head_variant(loss=lambda nll, counted: nll[counted].sum()),
+                "This is the sum of the losses; take the mean over the places that count.",
+            ),
+            (
+                _head_variant(loss=lambda nll, counted: -nll[counted].mean()),
+                "The sign is turned: the loss is *minus* the log of the probability.",
+            ),
+            (
+                _head_variant(loss=lambda nll, counted: nll[counted].mean() / torch.tensor(2.0).log()),
+                "The logarithm is taken to base 2; the loss takes the natural one.",
+            ),
+            (_head_variant(score=lambda h, w, b: h @ w.T), "The bias is missing: W h + b."),
+            (_head_variant(score=lambda h, w, b: h @ w.T - b), "The bias is subtracted: W h + b."),
+            (
+                _head_variant(score=lambda h, w, b: (h @ w.T + b).softmax(dim=-1)),
+                "Scores are returned after a softmax: return them as they are, and let the loss take the softmax.",
+            ),
+            (
+                _head_variant(score=lambda h, w, b: (h @ w.T + b).log_softmax(dim=-1)),
+                "Scores are returned as log-probabilities: return W h + b as it is.",
+            ),
+            (
+                _head_variant(score=lambda h, w, b: torch.tanh(h @ w.T + b)),
+                "There is no tanh in this layer: W h + b.",
+            ),
+            (
+                _head_variant(logs=lambda scores: scores.log_softmax(dim=0)),
+                "The softmax runs over the batch: take it over the classes, the last dimension.",
+            ),
+            (
+                _head_variant(logs=lambda scores: scores),
+                "The log-softmax is missing: the loss is −log p, and p is the softmax of the scores.",
+            ),
+            (
+                _head_variant(logs=lambda scores: scores.softmax(dim=-1)),
+                "The logarithm is missing: the loss is −log p of the target.",
+            ),
+            (
+                _head_variant(logs=lambda scores: scores.softmax(dim=-1).log_softmax(dim=-1)),
+                "The softmax is taken twice: `cross_entropy` and `log_softmax` take it already.",
+            ),
+        ],
+    ),
+    crashes=[
+        ("index -100 is out of bounds", "Some targets are −100, which is no class: leave those out first."),
+        ("out of bounds", "Some targets are −100, which is no class: leave those out first."),
+        ("mat1 and mat2", "`weight` is (classes, d): the scores are `hidden @ weight.T + bias`."),
+        ("size mismatch", "`weight` is (classes, d): the scores are `hidden @ weight.T + bias`."),
+        ("Expected target size", "`cross_entropy` wants rows: flatten both, or choose `scores[targets != -100]`."),
+        ("same number of dimensions", "`gather` wants an index with a last dimension too: `targets[..., None]`."),
+        (
+            "must match the size of tensor",
+            "These two do not fit entry by entry: `hidden @ weight.T` is (…, classes), as the bias.",
+        ),
+    ],
+    nudge="Scores are one matrix product. Choose those whose target is not −100; log-softmax; read off the targets.",
+    sketch="""
+        scores  = hidden times weight, turned, plus bias        (…, classes)
+        counted = targets that are not −100                     (…), True and False
+        log_p   = log-softmax of scores[counted]                (targets that count, classes)
+        return scores, minus the mean of log_p at the targets
+        """,
+)
+
+# --- 8.4 ---
+
+
+def _span_cases() -> list[tuple]:
+    cases = []
+    sizes = [(3, 7, 3), (1, 5, 5), (4, 9, 2), (6, 6, 1), (8, 12, 4)]
+    for seed, (batch, length, longest) in enumerate(sizes):
+        generator = torch.Generator().manual_seed(seed)
+        start, end = (3 * torch.randn(batch, length, generator=generator) for _ in range(2))
+        inside = torch.zeros(batch, length, dtype=torch.bool)
+        for row, first in enumerate(torch.randint(1, length - 2, (batch,), generator=generator).tolist()):
+            inside[row, first : length - 1 - row % 2] = True
+        cases.append((start, end, inside, longest))
+    return cases
+
+
+def _span_variant(
+    allowed: Callable = lambda i, j, inside_i, inside_j, longest: inside_i & inside_j & (i <= j) & (j - i < longest),
+    score: Callable = lambda s, e: s + e,
+    pick: Callable = lambda best, length: torch.stack([best // length, best % length], dim=1),
+) -> Callable:
+    def spans(start, end, inside, longest):
+        length = start.shape[1]
+        places = torch.arange(length)
+        i, j = places[None, :, None], places[None, None, :]
+        open_ = allowed(i, j, inside[:, :, None], inside[:, None, :], longest)
+        sums = score(start[:, :, None], end[:, None, :]).masked_fill(~open_, -torch.inf)
+        return pick(sums.flatten(1).argmax(dim=1), length)
+
+    return spans
+
+
+def _each_alone(start, end, inside, longest):
+    return torch.stack([s.masked_fill(~inside, -torch.inf).argmax(dim=1) for s in (start, end)], dim=1)
+
+
+def _start_first(start, end, inside, longest):
+    """The best start, then the best end that it allows."""
+    first = start.masked_fill(~inside, -torch.inf).argmax(dim=1, keepdim=True)
+    places = torch.arange(start.shape[1])
+    allowed = inside & (places >= first) & (places - first < longest)
+    return torch.cat([first, end.masked_fill(~allowed, -torch.inf).argmax(dim=1, keepdim=True)], dim=1)
+
+
+def _span_type(answer: Callable) -> None:
+    got = answer(*_span_cases()[0])
+    if isinstance(got, Tensor) and got.is_floating_point():
+        raise Wrong("Expected places, whole numbers; got scores: `argmax` tells where the largest is.")
+    if isinstance(got, tuple) and len(got) == 2 and all(isinstance(x, Tensor) for x in got):
+        raise Wrong("Two tensors came back: put first and last side by side, `torch.stack([first, last], dim=1)`.")
+
+
+_span_checks = function_checks(
+    best_spans,
+    _span_cases(),
+    returns=["spans"],
+    differentiable=False,
+    slips=[
+        (_each_alone, "Start and end are chosen each on its own: the end may come before the start. Score pairs."),
+        (
+            _start_first,
+            "The best start is taken first, then an end: a weaker start with a better end is missed. Score pairs.",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: a & b & (i <= j) & (j - i <= longest)),
+            "One token too long: from place i to j there are j − i + 1 tokens.",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: a & b & (i <= j) & (j - i < longest - 1)),
+            "One token too short: from place i to j there are j − i + 1 tokens.",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: a & b & (i < j) & (j - i < longest)),
+            "An answer may be a single token: first and last may be the same place.",
+        ),
+        (_span_variant(lambda i, j, a, b, longest: a & b & (i <= j)), "`longest` is not used: answers get too long."),
+        (
+            _span_variant(lambda i, j, a, b, longest: a & b & (j - i < longest)),
+            "The last place may come before the first: only pairs with first ≤ last are answers.",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: a & b & ((i - j).abs() < longest)),
+            "The last place may come before the first: only pairs with first ≤ last are answers.",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: (a | True) & (i <= j) & (j - i < longest)),
+            "`inside` is not used: the answer must lie in the passage, not in the question or the padding.",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: a & (i <= j) & (j - i < longest)),
+            "The last place may lie outside the passage: both ends must be inside.",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: b & (i <= j) & (j - i < longest)),
+            "The first place may lie outside the passage: both ends must be inside.",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: ~a & ~b & (i <= j) & (j - i < longest)),
+            "`inside` is turned round: it is True in the passage, where answers are.",
+        ),
+        (
+            _span_variant(score=lambda s, e: s * e),
+            "The scores are multiplied: they are logarithms, so to speak, and are added.",
+        ),
+        (_span_variant(score=lambda s, e: s + 0 * e), "The scores of the end are not used."),
+        (_span_variant(score=lambda s, e: 0 * s + e), "The scores of the start are not used."),
+        (
+            _span_variant(pick=lambda best, length: torch.stack([best % length, best // length], dim=1)),
+            "First and last have changed places: the quotient is the row, the remainder the column.",
+        ),
+        (
+            _span_variant(pick=lambda best, length: torch.stack([best // length, best % length + 1], dim=1)),
+            "The last place is counted with: return it itself, not the one after it.",
+        ),
+    ],
+)
+
+spans = Exercise(
+    id="8.4",
+    title="the best span",
+    reference=best_spans,
+    checks=[_span_checks[0], _span_type, *_span_checks[1:]],
+    crashes=[
+        ("unsupported operand type", "Conditions are joined with `&`, entry by entry, each in brackets."),
+        (
+            "must match the size of tensor",
+            "A sum for each pair: `start[:, :, None] + end[:, None, :]` is (batch, first, last).",
+        ),
+    ],
+    nudge="A table of sums for each text, (batch, first, last); −∞ where a pair is not allowed; then `argmax`.",
+    sketch="""
+        sums    = start as a column + end as a row                  (batch, first, last)
+        allowed = first inside & last inside & 0 ≤ last − first < longest
+        sums    = −∞ where not allowed
+        best    = argmax of each flattened table                    (batch)
+        return best // length and best % length, side by side       (batch, 2)
+        """,
+)
+
+# --- 8.5 ---
+
+
+def _encoder(layers: int = 3, pooler: bool = True) -> Bert:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Bert(BertShape(d=8, layers=layers, heads=2, d_ff=12, vocabulary=11, longest=6, pooler=pooler))
+
+
+def _part(name: str, layers: int) -> str:
+    """Where a parameter lies: embeddings, pooler, or block 1, 2, …"""
+    if name.startswith("stack.blocks."):
+        return f"block {int(name.split('.')[2]) + 1} of {layers}"
+    return "the pooler" if name.startswith("pooler") else "the embeddings"
+
+
+def _after(answer: Callable, encoder: Bert, layers: int, what: str = "") -> None:
+    """The answer's flags compared with the reference's; the first that differs, in words."""
+    answer(encoder, layers)
+    deep = len(encoder.stack.blocks)
+    twin = _encoder(deep, encoder.pooler is not None)
+    fine_tune(twin, layers)
+    wanted = {name: p.requires_grad for name, p in twin.named_parameters()}
+    for name, p in encoder.named_parameters():
+        if p.requires_grad != wanted[name]:
+            where = _part(name, deep)
+            verb = "is" if where != "the embeddings" else "are"
+            found, want = ("learning", "frozen") if p.requires_grad else ("frozen", "learning")
+            raise Wrong(f"With layers = {layers}{what}, {where} {verb} {found} and should be {want} ({name}).")
+
+
+def _gives_a_count(answer: Callable) -> None:
+    got = answer(_encoder(), 1)
+    if not isinstance(got, Integral) or isinstance(got, bool):
+        raise Wrong(f"Expected the number of parameters that may change, a whole number; got {describe(got)}.")
+
+
+def _weights_kept(answer: Callable) -> None:
+    encoder = _encoder()
+    before = {name: w.clone() for name, w in encoder.state_dict().items()}
+    answer(encoder, 1)
+    after = encoder.state_dict()
+    if list(after) != list(before) or not all(torch.equal(after[name], w) for name, w in before.items()):
+        raise Wrong("The weights are no longer the same: freezing only says which may change.")
+    if any(not isinstance(p, nn.Parameter) for p in encoder.parameters()):
+        raise Wrong("A parameter was replaced: set its `requires_grad` instead.")
+
+
+def _all_frozen(answer: Callable) -> None:
+    encoder = _encoder()
+    answer(encoder, 0)
+    if all(p.requires_grad for p in encoder.parameters()):
+        raise Wrong("With layers = 0 nothing is frozen: `requires_grad` must be False for every parameter.")
+    learning = {_part(name, 3) for name, p in encoder.named_parameters() if p.requires_grad}
+    if any("block" in part for part in learning):
+        raise Wrong(
+            "With layers = 0 a block learns: note that `blocks[-0:]` are all blocks; count from the front instead."
+        )
+    _after(answer, _encoder(), 0)
+
+
+def _some_learn(answer: Callable) -> None:
+    encoder = _encoder()
+    answer(encoder, 1)
+    learning = {_part(name, 3) for name, p in encoder.named_parameters() if p.requires_grad}
+    if "block 1 of 3" in learning and "block 3 of 3" not in learning:
+        raise Wrong("The lowest block learns and the highest is frozen: the upper ones are the last in the list.")
+    _after(answer, _encoder(), 1)
+    _after(answer, _encoder(), 2)
+    _after(answer, _encoder(5), 2)
+
+
+def _all_learn(answer: Callable) -> None:
+    _after(answer, _encoder(), 3)
+    _after(answer, _encoder(1), 1)
+
+
+def _no_pooler(answer: Callable) -> None:
+    for layers in (0, 2, 3):
+        _after(answer, _encoder(pooler=False), layers, " and no pooler")
+
+
+def _back_and_forth(answer: Callable) -> None:
+    for encoder in (_encoder(), _encoder(4)):
+        for layers in (0, 3, 1, 2, 0):
+            _after(answer, encoder, layers, " after other calls (what was frozen must be thawed, and the other way)")
+
+
+def _the_count(answer: Callable) -> None:
+    for deep, pooler, layers in ((3, True, 2), (3, True, 0), (3, True, 3), (2, False, 1)):
+        want, encoder = fine_tune(_encoder(deep, pooler), layers), _encoder(deep, pooler)
+        got = answer(encoder, layers)
+        if got == want:
+            continue
+        if got == len([p for p in encoder.parameters() if p.requires_grad]):
+            raise Wrong("This counts tensors; count the numbers in them, `p.numel()`.")
+        if got == sum(p.numel() for p in encoder.parameters()):
+            raise Wrong("This counts all parameters; count those that may change.")
+        if got == sum(p.numel() for p in encoder.parameters() if not p.requires_grad):
+            raise Wrong("This counts what is frozen; count what may change.")
+        raise Wrong(f"With layers = {layers}, {want} numbers may change; it returned {got}.")
+
+
+def _gradients_stop(answer: Callable) -> None:
+    encoder = _encoder()
+    answer(encoder, 1)
+    encoder(torch.tensor([[1, 2, 3]])).sum().backward()
+    if encoder.embed.weight.grad is not None or encoder.stack.blocks[2].feed_forward.output.weight.grad is None:
+        raise Wrong("Gradients reach what is frozen, or do not reach what learns: set `requires_grad` of parameters.")
+
+
+switch = Exercise(
+    id="8.5",
+    title="frozen or fine-tuned",
+    reference=fine_tune,
+    checks=[
+        signature_check(fine_tune), _gives_a_count, _weights_kept, _all_frozen, _some_learn, _all_learn, _no_pooler,
+        _back_and_forth, _the_count, _gradients_stop,
+    ],
+    crashes=[
+        ("'NoneType' object has no attribute", "Some encoders have no pooler: ask `encoder.pooler is not None` first."),
+        ("'bool' object is not callable", "`requires_grad` is a flag; the method that sets it ends with `_`."),
+    ],
+    nudge="`module.requires_grad_(flag)` sets all parameters of a module. First everything, then the upper blocks.",
+    sketch="""
+        everything: learns only if layers is the number of blocks
+        the last `layers` blocks: learn           (blocks[number of blocks − layers:])
+        the pooler, if there is one: learns if layers > 0
+        return the numbers in all parameters with requires_grad, summed up
+        """,
+)  # fmt: skip
+
+EXERCISES = [mask, pair, head, spans, switch]

@@ -1,0 +1,941 @@
+"""The bank of lesson 08. An answer uses only what the notebook has imported, or imports it itself."""
+# ruff: noqa: F811
+
+import torch
+from bank import Bank
+from torch import nn
+from torch.nn import functional as F
+
+BANK = Bank()
+wrong, right = BANK.wrong, BANK.right
+
+# What a mutant of the library's piece changes, as its new line → why it is no mistake.
+EQUIVALENT = {"8.1": {}, "8.2": {}, "8.3": {}, "8.4": {}, "8.5": {}}
+
+
+# --- 8.1 masking: right ---------------------------------------------------------------------------------------------
+
+
+@right("8.1", "clone and fill")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    never = torch.tensor([mask_id, *special])
+    ordinary = torch.tensor([word for word in range(vocabulary) if word not in {mask_id, *special}])
+    chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, never)
+    fate = torch.rand(ids.shape, generator=generator)
+    inputs, targets = ids.clone(), ids.clone()
+    targets[~chosen] = -100
+    inputs[chosen & (fate < 0.8)] = mask_id
+    other = chosen & (fate > 0.9)
+    inputs[other] = ordinary[torch.randint(len(ordinary), (int(other.sum()),), generator=generator)]
+    return inputs, targets
+
+
+@right("8.1", "one number for both")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    draw = torch.rand(ids.shape, generator=generator)
+    for number in (mask_id, *special):
+        draw = draw.masked_fill(ids == number, 1.0)
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = ids.masked_fill(draw < 0.12, mask_id)
+    inputs = torch.where((draw >= 0.12) & (draw < 0.135), random_words, inputs)
+    return inputs, torch.where(draw < 0.15, ids, -100)
+
+
+@right("8.1", "half of the rest, as Hugging Face does")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.ones(vocabulary)
+    words[[mask_id, *special]] = 0
+    chance = torch.full(ids.shape, 0.15) * words[ids]
+    chosen = torch.bernoulli(chance, generator=generator).bool()
+    hidden = torch.bernoulli(torch.full(ids.shape, 0.8), generator=generator).bool() & chosen
+    other = torch.bernoulli(torch.full(ids.shape, 0.5), generator=generator).bool() & chosen & ~hidden
+    drawn = torch.multinomial(words, ids.numel(), replacement=True, generator=generator).view(ids.shape)
+    return torch.where(hidden, mask_id, torch.where(other, drawn, ids)), ids.masked_fill(~chosen, -100)
+
+
+# --- 8.1 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("8.1", "all blanks", says="this hides all of them")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "targets everywhere", says="Every token has a target")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    return ids.masked_fill(chosen, mask_id), ids
+
+
+@wrong("8.1", "targets are blanks", says="The targets are [MASK]")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    inputs = ids.masked_fill(chosen, mask_id)
+    return inputs, inputs.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "targets are the inputs", says="The targets are the changed inputs")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    fate = torch.rand(ids.shape, generator=generator)
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return inputs, inputs.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "no targets", says="No token has a target")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    return ids.masked_fill(chosen, mask_id), torch.full_like(ids, -100)
+
+
+@wrong("8.1", "specials chosen", says="[PAD] is chosen")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = chosen < 0.15
+    random_words = torch.randint(vocabulary, ids.shape, generator=generator)
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    inputs = torch.where(chosen & (fate >= 0.9), random_words, inputs)
+    return inputs, ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "specials drawn", says="A word became a special token")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    random_words = torch.randint(vocabulary, ids.shape, generator=generator)
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    inputs = torch.where(chosen & (fate >= 0.9), random_words, inputs)
+    return inputs, ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "blanks chosen", says="A [MASK] that stands in the text")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    chosen = (chance < 0.15) & ~torch.isin(ids, torch.tensor([*special]))
+    random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return torch.where(chosen & (fate >= 0.9), random_words, inputs), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "only blanks are targets", says="12 % of the words have a target")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & (fate < 0.8) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "turned round", says="85 % of the words are chosen")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    chosen = (chance > 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return torch.where(chosen & (fate >= 0.9), random_words, inputs), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "a fixed number a text", says="Each text has the same number of blanks")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    ordinary = torch.isin(ids, words)
+    order = torch.rand(ids.shape, generator=generator).masked_fill(~ordinary, 2.0).argsort(dim=1).argsort(dim=1)
+    chosen = ordinary & (order < (ordinary.sum(dim=1, keepdim=True) * 0.15).round())
+    fate = torch.rand(ids.shape, generator=generator)
+    random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return torch.where(chosen & (fate >= 0.9), random_words, inputs), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "no random words", says="the random words are missing")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    return ids.masked_fill(chosen & (fate < 0.8), mask_id), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "none stays", says="none stays as it is")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    chosen = (chance < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return torch.where(chosen & (fate >= 0.8), random_words, inputs), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "parts overlap", says="random words overwrite some blanks")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate, other = torch.rand(3, *ids.shape, generator=generator)
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    chosen = (chance < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return torch.where(chosen & (other < 0.1), random_words, inputs), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "a tenth of the rest", says="of the 20 % left, half become random words")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate, other = torch.rand(3, *ids.shape, generator=generator)
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    chosen = (chance < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return torch.where(chosen & (fate >= 0.8) & (other < 0.1), random_words, inputs), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "one random word for all", says="All random words are the same one")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    chosen = (chance < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    random_word = words[torch.randint(len(words), (1,), generator=generator)]
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return torch.where(chosen & (fate >= 0.9), random_word, inputs), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "in place", says="It changes its input ids in place")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    targets = ids.masked_fill(~chosen, -100)
+    ids[chosen] = mask_id
+    return ids, targets
+
+
+@wrong("8.1", "no generator", says="Two calls with the same seed differ")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen = (torch.rand(ids.shape) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "unchosen words change", says="Tokens change that have no target")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
+    ordinary = torch.isin(ids, words)
+    chosen = (chance < 0.15) & ordinary
+    random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+    return torch.where(ordinary & (fate >= 0.9), random_words, inputs), ids.masked_fill(~chosen, -100)
+
+
+@wrong("8.1", "inputs only", says="Expected inputs and targets to be returned")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
+    return ids.masked_fill(chosen, mask_id)
+
+
+# --- 8.2 a pair's segments and mask: right --------------------------------------------------------------------------
+
+
+@right("8.2", "lists of numbers")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows, masks, segments = [], [], []
+    for a, b in zip(firsts, seconds, strict=True):
+        rows.append([cls, *a.tolist(), sep, *b.tolist(), sep])
+        segments.append([0] * (len(a) + 2) + [1] * (len(b) + 1))
+        masks.append([True] * len(rows[-1]))
+    longest = max(map(len, rows))
+    for row, mask, segment in zip(rows, masks, segments, strict=True):
+        missing = longest - len(row)
+        row += [pad] * missing
+        mask += [False] * missing
+        segment += [0] * missing
+    return torch.tensor(rows), torch.tensor(masks), torch.tensor(segments)
+
+
+@right("8.2", "pad_sequence three times")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [
+        torch.cat([torch.tensor([cls]), a, torch.tensor([sep]), b, torch.tensor([sep])])
+        for a, b in zip(firsts, seconds, strict=True)
+    ]
+    fill = nn.utils.rnn.pad_sequence
+    segments = [
+        torch.cat([torch.zeros(len(a) + 2).long(), torch.ones(len(b) + 1).long()])
+        for a, b in zip(firsts, seconds, strict=True)
+    ]
+    mask = fill([torch.ones(len(row), dtype=torch.bool) for row in rows], batch_first=True)
+    return fill(rows, batch_first=True, padding_value=pad), mask, fill(segments, batch_first=True)
+
+
+@right("8.2", "into an empty table")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    longest = max(len(a) + len(b) + 3 for a, b in zip(firsts, seconds, strict=True))
+    ids = torch.full((len(firsts), longest), pad)
+    mask, segments = torch.zeros(ids.shape, dtype=torch.bool), torch.zeros(ids.shape, dtype=torch.long)
+    for row, (a, b) in enumerate(zip(firsts, seconds, strict=True)):
+        end, last = len(a) + 1, len(a) + len(b) + 2
+        ids[row, 0], ids[row, end], ids[row, last] = cls, sep, sep
+        ids[row, 1:end], ids[row, end + 1 : last] = a, b
+        mask[row, : last + 1], segments[row, end + 1 : last + 1] = True, 1
+    return ids, mask, segments
+
+
+# --- 8.2 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("8.2", "first separator in the second sentence", says="The first [SEP] still belongs to the first sentence")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    pairs = list(zip(firsts, seconds, strict=True))
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in pairs]
+    kinds = [one([0] * (len(a) + 1) + [1] * (len(b) + 2)) for a, b in pairs]
+    fill = nn.utils.rnn.pad_sequence
+    mask = fill([torch.ones(len(row)) for row in rows], batch_first=True).bool()
+    return fill(rows, batch_first=True, padding_value=pad), mask, fill(kinds, batch_first=True)
+
+
+@wrong("8.2", "last separator in the first sentence", says="The last [SEP] belongs to the second sentence")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    pairs = list(zip(firsts, seconds, strict=True))
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in pairs]
+    kinds = [one([0] * (len(a) + 2) + [1] * len(b) + [0]) for a, b in pairs]
+    fill = nn.utils.rnn.pad_sequence
+    mask = fill([torch.ones(len(row)) for row in rows], batch_first=True).bool()
+    return fill(rows, batch_first=True, padding_value=pad), mask, fill(kinds, batch_first=True)
+
+
+@wrong("8.2", "segments in the padding", says="What is filled up has segment 1")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, (places >= one([[len(a) + 2] for a in firsts])).long()
+
+
+@wrong("8.2", "segments swapped", says="Segments are swapped")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, (places < one([[len(a) + 2] for a in firsts])).long()
+
+
+@wrong("8.2", "segments are the mask", says="The segments are 1 wherever there is text")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    mask = torch.arange(ids.shape[1]) < one([[len(row)] for row in rows])
+    return ids, mask, mask.long()
+
+
+@wrong("8.2", "no segments", says="All segments are 0")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    return ids, torch.arange(ids.shape[1]) < one([[len(row)] for row in rows]), torch.zeros_like(ids)
+
+
+@wrong("8.2", "mask turned round", says="The mask is turned round")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, ~mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "mask of ones", says="The mask is True everywhere")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, torch.ones_like(mask), ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "mask of whole numbers", says="The mask must hold True and False")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask.long(), ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "Boolean segments", says="Segments are numbers")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, (places >= one([[len(a) + 2] for a in firsts])) & mask
+
+
+@wrong("8.2", "last separator missing", says="The last [SEP] is missing")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "no separator between", says="There is no [SEP] between the sentences")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, ((places >= one([[len(a) + 1] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "no class token", says="[CLS] is missing at the front")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, ((places >= one([[len(a) + 1] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "two class tokens", says="The second sentence has a [CLS] of its own")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    pairs = zip(firsts, seconds, strict=True)
+    rows = [torch.cat([one([cls]), a, one([sep]), one([cls]), b, one([sep])]) for a, b in pairs]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "filled up at the front", says="The texts are filled up at the front")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    longest = max(map(len, rows))
+    ids = torch.stack([F.pad(row, (longest - len(row), 0), value=pad) for row in rows])
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "padding always 0", says="ids[")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    places = torch.arange(ids.shape[1])
+    mask = places < one([[len(row)] for row in rows])
+    return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
+
+
+@wrong("8.2", "not filled up", says="The texts differ in length")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    one = torch.tensor
+    rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
+    ids = torch.stack(rows)
+    return ids, torch.ones_like(ids).bool(), torch.zeros_like(ids)
+
+
+# --- 8.3 a task's layer and its loss: right -------------------------------------------------------------------------
+
+
+@right("8.3", "PyTorch's own")
+def classify(hidden, weight, bias, targets):
+    scores = F.linear(hidden, weight, bias)
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.flatten(), ignore_index=-100)
+
+
+@right("8.3", "a mask and a mean by hand")
+def classify(hidden, weight, bias, targets):
+    scores = torch.einsum("...d,cd->...c", hidden, weight) + bias
+    counted = targets != -100
+    right = scores.gather(-1, targets.masked_fill(~counted, 0)[..., None])[..., 0]
+    return scores, ((scores.logsumexp(dim=-1) - right) * counted).sum() / counted.sum()
+
+
+@right("8.3", "target by target")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    losses = []
+    for row, target in zip(scores.reshape(-1, len(bias)), targets.flatten().tolist(), strict=True):
+        if target != -100:
+            losses.append(row.logsumexp(0) - row[target])
+    return scores, torch.stack(losses).mean()
+
+
+# --- 8.3 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("8.3", "padding counts", says="Padding counts, as if its class were 0")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.clamp(min=0).flatten())
+
+
+@wrong("8.3", "divided by all", says="it is divided by all places")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.flatten(), reduction="none").mean()
+
+
+@wrong("8.3", "sum", says="This is the sum of the losses")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.flatten(), reduction="sum")
+
+
+@wrong("8.3", "sign", says="The sign is turned")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    counted = targets != -100
+    return scores, scores[counted].log_softmax(-1).gather(-1, targets[counted][:, None]).mean()
+
+
+@wrong("8.3", "no bias", says="The bias is missing")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "probabilities returned", says="Scores are returned after a softmax")
+def classify(hidden, weight, bias, targets):
+    scores = (hidden @ weight.T + bias).softmax(dim=-1)
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "log-probabilities returned", says="Scores are returned as log-probabilities")
+def classify(hidden, weight, bias, targets):
+    scores = (hidden @ weight.T + bias).log_softmax(dim=-1)
+    return scores, F.nll_loss(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "tanh", says="There is no tanh in this layer")
+def classify(hidden, weight, bias, targets):
+    scores = torch.tanh(hidden @ weight.T + bias)
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "softmax over the batch", says="The softmax runs over the batch")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    log_p, counted = scores.log_softmax(dim=0), targets != -100
+    return scores, -log_p[counted].gather(-1, targets[counted][:, None]).mean()
+
+
+@wrong("8.3", "no softmax", says="The log-softmax is missing")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores, F.nll_loss(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "no logarithm", says="The logarithm is missing")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores, F.nll_loss(scores.softmax(-1).flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "softmax twice", says="The softmax is taken twice")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores, F.cross_entropy(scores.softmax(-1).flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "weight not turned", says="`weight` is (classes, d)")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight + bias
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "not flattened", says="`cross_entropy` wants rows")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores, F.cross_entropy(scores, targets)
+
+
+@wrong("8.3", "minus 100 as a class", says="Some targets are −100")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores, -scores.log_softmax(-1).gather(-1, targets[..., None]).mean()
+
+
+@wrong("8.3", "loss only", says="Expected scores and loss to be returned")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return F.cross_entropy(scores.flatten(0, -2), targets.flatten())
+
+
+# --- 8.4 the best span: right ---------------------------------------------------------------------------------------
+
+
+@right("8.4", "three loops")
+def best_spans(start, end, inside, longest):
+    found = []
+    for s, e, open_ in zip(start, end, inside, strict=True):
+        best, place = -float("inf"), (0, 0)
+        for i in range(len(s)):
+            for j in range(i, min(i + longest, len(s))):
+                if open_[i] and open_[j] and s[i] + e[j] > best:
+                    best, place = s[i] + e[j], (i, j)
+        found.append(place)
+    return torch.tensor(found)
+
+
+@right("8.4", "a band of ones")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    band = torch.ones(length, length, dtype=torch.bool).triu() & torch.ones(length, length, dtype=torch.bool).tril(
+        longest - 1
+    )
+    s, e = (x.masked_fill(~inside, -1e9) for x in (start, end))
+    table = (s.unsqueeze(2) + e.unsqueeze(1)).masked_fill(~band, -1e18)
+    best = table.view(len(start), -1).argmax(1)
+    return torch.stack(torch.unravel_index(best, (length, length)), dim=-1)
+
+
+@right("8.4", "by the length of the answer")
+def best_spans(start, end, inside, longest):
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    length = s.shape[1]
+    tables = [F.pad(s[:, : length - n] + e[:, n:], (0, n), value=-torch.inf) for n in range(min(longest, length))]
+    best = torch.stack(tables, dim=2).flatten(1).argmax(dim=1)
+    first, further = best // len(tables), best % len(tables)
+    return torch.stack([first, first + further], dim=1)
+
+
+# --- 8.4 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("8.4", "each on its own", says="Start and end are chosen each on its own")
+def best_spans(start, end, inside, longest):
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    return torch.stack([s.argmax(dim=1), e.argmax(dim=1)], dim=1)
+
+
+@wrong("8.4", "start first", says="The best start is taken first")
+def best_spans(start, end, inside, longest):
+    found = []
+    for s, e, open_ in zip(start, end, inside, strict=True):
+        s, e = s.masked_fill(~open_, -torch.inf), e.masked_fill(~open_, -torch.inf)
+        first = int(s.argmax())
+        found.append([first, first + int(e[first : first + longest].argmax())])
+    return torch.tensor(found)
+
+
+@wrong("8.4", "one too long", says="One token too long")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, :, None] & inside[:, None, :] & (i <= j) & (j - i <= longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "no single tokens", says="An answer may be a single token")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, :, None] & inside[:, None, :] & (i < j) & (j - i < longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "any length", says="`longest` is not used")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, :, None] & inside[:, None, :] & (i <= j)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "backwards too", says="The last place may come before the first")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, :, None] & inside[:, None, :] & (j - i < longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "also in the question", says="`inside` is not used")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = ((i <= j) & (j - i < longest)).expand(len(start), -1, -1)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "end outside", says="The last place may lie outside the passage")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, :, None] & (i <= j) & (j - i < longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "start outside", says="The first place may lie outside the passage")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, None, :] & (i <= j) & (j - i < longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "outside only", says="`inside` is turned round")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = ~inside[:, :, None] & ~inside[:, None, :] & (i <= j) & (j - i < longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "product", says="The scores are multiplied")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, :, None] & inside[:, None, :] & (i <= j) & (j - i < longest)
+    sums = (start[:, :, None] * end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "turned round", says="First and last have changed places")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, :, None] & inside[:, None, :] & (i <= j) & (j - i < longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best % length, best // length], dim=1)
+
+
+@wrong("8.4", "one after the last", says="The last place is counted with")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    allowed = inside[:, :, None] & inside[:, None, :] & (i <= j) & (j - i < longest)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~allowed, -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length + 1], dim=1)
+
+
+@wrong("8.4", "the score", says="Expected places, whole numbers")
+def best_spans(start, end, inside, longest):
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    return torch.stack([s.amax(dim=1), e.amax(dim=1)], dim=1)
+
+
+@wrong("8.4", "two tensors", says="put first and last side by side")
+def best_spans(start, end, inside, longest):
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    return s.argmax(dim=1), e.argmax(dim=1)
+
+
+# --- 8.5 frozen or fine-tuned: right --------------------------------------------------------------------------------
+
+
+@right("8.5", "by name")
+def fine_tune(encoder, layers):
+    count, deep = 0, len(encoder.stack.blocks)
+    for name, parameter in encoder.named_parameters():
+        learns = layers == deep or (name.startswith("pooler") and layers > 0)
+        if name.startswith("stack.blocks."):
+            learns = int(name.split(".")[2]) >= deep - layers
+        parameter.requires_grad = learns
+        count += parameter.numel() * learns
+    return count
+
+
+@right("8.5", "freeze, then thaw")
+def fine_tune(encoder, layers):
+    for parameter in encoder.parameters():
+        parameter.requires_grad = False
+    thawed = list(encoder.stack.blocks)[::-1][:layers]
+    if layers > 0 and encoder.pooler is not None:
+        thawed.append(encoder.pooler)
+    if layers == len(encoder.stack.blocks):
+        thawed = [encoder]
+    for module in thawed:
+        for parameter in module.parameters():
+            parameter.requires_grad = True
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@right("8.5", "counting from above")
+def fine_tune(encoder, layers):
+    deep = len(encoder.stack.blocks)
+    encoder.requires_grad_(layers >= deep)
+    for number, block in enumerate(encoder.stack.blocks):
+        block.requires_grad_(deep - number <= layers)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(bool(layers))
+    return sum(p.requires_grad * p.numel() for p in encoder.parameters())
+
+
+# --- 8.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("8.5", "minus zero", says="`blocks[-0:]` are all blocks")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[-layers:]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "nothing frozen", says="With layers = 0 nothing is frozen")
+def fine_tune(encoder, layers):
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "lower ones", says="The lowest block learns and the highest is frozen")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[:layers]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "embeddings always frozen", says="the embeddings are frozen and should be learning")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(False)
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "embeddings always learn", says="the embeddings are learning and should be frozen")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers > 0)
+    deep = len(encoder.stack.blocks)
+    for block in encoder.stack.blocks[: deep - layers]:
+        block.requires_grad_(False)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "pooler forgotten", says="the pooler is frozen and should be learning")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "pooler always learns", says="the pooler is learning and should be frozen")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(True)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "no pooler to freeze", says="Some encoders have no pooler")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "one too many", says="block 2 of 3 is learning and should be frozen")
+def fine_tune(encoder, layers):
+    deep = len(encoder.stack.blocks)
+    encoder.requires_grad_(layers == deep)
+    if layers:
+        for block in encoder.stack.blocks[deep - layers - 1 :]:
+            block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "only freezes", says="after other calls")
+def fine_tune(encoder, layers):
+    deep = len(encoder.stack.blocks)
+    if layers < deep:
+        for part in (encoder.embed, encoder.places, encoder.segments, encoder.norm):
+            part.requires_grad_(False)
+    for block in encoder.stack.blocks[: deep - layers]:
+        block.requires_grad_(False)
+    if encoder.pooler is not None and layers == 0:
+        encoder.pooler.requires_grad_(False)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "counts tensors", says="This counts tensors")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.requires_grad for p in encoder.parameters())
+
+
+@wrong("8.5", "counts everything", says="This counts all parameters")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters())
+
+
+@wrong("8.5", "counts what is frozen", says="This counts what is frozen")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters() if not p.requires_grad)
+
+
+@wrong("8.5", "returns nothing", says="Expected the number of parameters that may change")
+def fine_tune(encoder, layers):
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+
+
+@wrong("8.5", "weights set to 0", says="The weights are no longer the same")
+def fine_tune(encoder, layers):
+    with torch.no_grad():
+        for block in encoder.stack.blocks[: len(encoder.stack.blocks) - layers]:
+            for parameter in block.parameters():
+                parameter.zero_()
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
