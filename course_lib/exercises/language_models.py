@@ -92,7 +92,10 @@ MERGE_SLIPS: list[tuple[Callable, str]] = [
         _last_lost,
         "The last token is lost when it ends no pair: the loop over pairs stops one token short.",
     ),
-    (lambda tokens, pair, new: list(tokens), "The tokens come back as they were: nothing is merged."),
+    (
+        lambda tokens, pair, new: list(tokens),
+        "The tokens come back as they were: nothing is merged. (A list never equals a tuple: do you compare the two?)",
+    ),
     (
         lambda tokens, pair, new: [new if t in pair else t for t in tokens],
         "Each token that belongs to the pair is replaced on its own; only the two side by side are a pair.",
@@ -118,6 +121,10 @@ MERGE_SLIPS: list[tuple[Callable, str]] = [
         "The pair becomes its first token; it has to become `new`.",
     ),
     (
+        lambda tokens, pair, new: merge(tokens, pair, pair[0] + pair[1]),
+        "The two tokens are joined with `+`; put `new` in their place. (Tokens may be numbers: 1 and 2 are not 3.)",
+    ),
+    (
         lambda tokens, pair, new: [list(pair) if t == new else t for t in merge(tokens, pair, new)],
         "The pair is put into a list of its own; it has to become the one token `new`.",
     ),
@@ -129,9 +136,11 @@ def _merge_checks() -> list[Check]:
         result = answer(list(tokens), pair, new)
         if isinstance(result, str):
             raise Wrong("Expected a list of tokens; got one string: text cannot tell where a token ends.")
-        if not isinstance(result, list | tuple):
+        if isinstance(result, tuple):
+            raise Wrong("Expected a list of tokens; got a tuple: `list(…)` makes one of it.")
+        if not isinstance(result, list):
             raise Wrong(f"Expected a list of tokens; got {describe(result)}.")
-        return list(result)
+        return result
 
     def slip(answer: Callable) -> str:
         for wrong, sentence in MERGE_SLIPS:
@@ -237,6 +246,13 @@ def _from_the_first(x, layers, norms, pre_norm=True):
     return h
 
 
+def _in_its_order(answer: Callable) -> None:
+    for x, layers, norms, pre_norm in BLOCKS:
+        if not torch.allclose(answer(x, layers, norms, pre_norm), block(x, layers, norms, pre_norm), atol=1e-5):
+            order = "pre-norm order, x + f(LN(x))" if pre_norm else "post-norm order, LN(x + f(x))"
+            raise Wrong(f"In {order}, with {len(layers)} layers, the numbers differ: carry one x by hand and compare.")
+
+
 the_block = Exercise(
     id="6.2",
     title="the block",
@@ -303,8 +319,10 @@ the_block = Exercise(
             ),
             (lambda x, layers, norms, pre_norm=True: x, "This is x as it came in."),
         ],
+        properties=[_in_its_order],
     ),
     crashes=[
+        ("too many values to unpack", "There may be any number of layers: go through both lists with `zip`."),
         ("object is not callable", "A layer and a norm are functions: call them on x, one after the other."),
         ("'function' object is not iterable", "`layers` and `norms` are lists: go through both with `zip`."),
         ("unsupported operand", "Something is missing its call: `layer(x)`, not `layer`."),
@@ -351,6 +369,17 @@ def _no_look_at_first(answer: Callable) -> None:
         )
 
 
+def _large_scores(answer: Callable) -> None:
+    """softmax gives 0 for what is 200 below the best, and its logarithm is −∞."""
+    logits, ids = 200 * F.one_hot(_whole(7, 4, 2, 3), 4).float(), _whole(8, 4, 2, 3)
+    got, want = answer(logits, ids), next_token_loss(logits, ids)
+    if not torch.allclose(got, want, rtol=1e-4):
+        raise Wrong(
+            f"With scores of 0 and 200 the loss must be {want:.1f}; got {got:.4g}: softmax rounds to 0, and its "
+            "logarithm is −∞. Use `log_softmax` or `cross_entropy`."
+        )
+
+
 loss = Exercise(
     id="6.3",
     title="the loss of a language model",
@@ -386,6 +415,10 @@ loss = Exercise(
             (
                 _loss_variant(lambda z: z[:-1], lambda ids: ids[1:]),
                 "The batch is shifted; the length is the second dimension.",
+            ),
+            (
+                lambda logits, ids: F.cross_entropy(logits.flatten(0, 1)[:-1], ids.flatten()[1:]),
+                "Shift before you flatten: else the end of one text is asked for the beginning of the next.",
             ),
             (
                 _loss_variant(loss=lambda z, t: F.cross_entropy(z.transpose(1, 2), t, reduction="sum")),
@@ -436,7 +469,7 @@ loss = Exercise(
                 "The softmax runs along the text; take it over the vocabulary, the last dimension.",
             ),
         ],
-        properties=[_no_look_at_first],
+        properties=[_no_look_at_first, _large_scores],
     ),
     crashes=[
         (
@@ -447,6 +480,7 @@ loss = Exercise(
             "batch_size",
             "There must be as many scores as targets: one place is left out of each, the last and the first.",
         ),
+        ("view size is not compatible", "A slice does not lie in one piece: use `reshape` or `flatten`, not `view`."),
         ("expected scalar type Long", "The targets are the ids, whole numbers; the scores come first."),
         ("Expected floating point type", "The scores come first, then the targets."),
     ],
@@ -468,8 +502,10 @@ class Toy(nn.Module):
         super().__init__()
         self.table = nn.Parameter(2 * _random(seed, words, words))
         self.dropout = nn.Dropout(dropout)
+        self.with_gradients = False  # was it ever called with gradients on?
 
     def forward(self, ids: Tensor) -> Tensor:
+        self.with_gradients |= torch.is_grad_enabled()
         if ids.dim() != 2:
             raise ValueError(f"The model takes ids of shape (windows, length); got {tuple(ids.shape)}.")
         return self.dropout(self.table)[ids]
@@ -486,6 +522,11 @@ def _of_text(function: Callable, words: int, inputs: Tensor, targets: Tensor, tr
 def _losses(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
     with torch.no_grad():
         return F.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none")  # (windows, length)
+
+
+def _probabilities(model: nn.Module, inputs: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model(inputs).softmax(dim=-1).transpose(1, 2)  # (windows, vocabulary, length)
 
 
 def _variant(of: Callable[[Tensor], Tensor]) -> Callable:
@@ -526,6 +567,17 @@ PERPLEXITY_SLIPS: list[tuple[Callable, str]] = [
         "Only the last token of each window counts here; all tokens do.",
     ),
     (_variant(lambda x: x[:256].mean().exp()), "Only the first 256 windows count here; all of them do."),
+    (
+        lambda model, inputs, targets: float(F.cross_entropy(_probabilities(model, inputs), targets).exp()),
+        "The softmax is taken twice: `cross_entropy` wants the scores as they are.",
+    ),
+    *(
+        (
+            _variant(lambda x, size=size: torch.stack([part.mean() for part in x.split(size)]).mean().exp()),
+            "This is a mean of parts' means, but the last part is smaller: sum over all tokens, then divide once.",
+        )
+        for size in (16, 32, 64, 128, 256)
+    ),
 ]
 
 
@@ -570,16 +622,22 @@ def _perplexity_checks() -> list[Check]:
                 came, left = ("training", "evaluation") if training else ("evaluation", "training")
                 raise Wrong(
                     f"The model came in {came} mode and is left in {left} mode: note `model.training` at the start, "
-                    "and end with `model.train(…)`. (S3's lab has this slip.)"
+                    f"and end with `model.train(…)`.{' (S3 has this slip in its lab.)' if training else ''}"
                 )
 
     def no_graph(answer: Callable) -> None:
         torch.set_grad_enabled(True)  # belongs to this thread
-        result = _of_text(answer, *TEXTS[0])
+        model = Toy(5, 5).eval()
+        result = answer(model, *TEXTS[0][1:])
         if not torch.is_grad_enabled():
             raise Wrong("Gradients are switched off and stay off: use `with torch.no_grad():`.")
         if isinstance(result, Tensor) and result.requires_grad:
             raise Wrong("The result carries a gradient: compute it under `with torch.no_grad():`, to spare memory.")
+        if model.with_gradients:
+            raise Wrong(
+                "The model is called with gradients on, and keeps all that a backward pass would need: call it under "
+                "`with torch.no_grad():`, to spare memory."
+            )
 
     return [signature_check(perplexity_of), types, right, evaluation, mode_kept, no_graph]
 
@@ -624,7 +682,7 @@ def _new(seed: int, count: int, batch: int = 2, heads: int = 3, d: int = 4) -> t
 
 def _cache_checks() -> list[Check]:
     def returned(result: object) -> tuple[Tensor, Tensor]:
-        if not isinstance(result, tuple) or len(result) != 2 or not all(isinstance(t, Tensor) for t in result):
+        if not isinstance(result, tuple | list) or len(result) != 2 or not all(isinstance(t, Tensor) for t in result):
             raise Wrong(f"Expected the keys and the values of all tokens so far, two tensors; got {describe(result)}.")
         return result
 
@@ -649,7 +707,13 @@ def _cache_checks() -> list[Check]:
         seen = 0
         for i, (k, v) in enumerate(news):
             seen += k.shape[2]
-            keys, values = returned(answer(cache, k.clone(), v.clone()))
+            try:
+                keys, values = returned(answer(cache, k.clone(), v.clone()))
+            except ValueError as error:
+                if seen < 6:
+                    raise
+                told = f"4 tokens and 2 more just fit into a room of 6, but it stopped with ValueError: {error}."
+                raise Wrong(f"{told.rstrip('.')}. Is there a `>=` for a `>`?") from None
             all_keys, all_values = (torch.cat([part[j] for part in news[: i + 1]], dim=2) for j in (0, 1))
             shape("keys", keys, all_keys.shape, seen)
             shape("values", values, all_values.shape, seen)
@@ -661,6 +725,11 @@ def _cache_checks() -> list[Check]:
             raise Wrong(
                 "The cache has new tensors: with every token all of them are copied. Room was made at the start: "
                 "write into it, `cache.keys[:, :, start:end] = k`."
+            )
+        if keys.data_ptr() != cache.keys.data_ptr() or values.data_ptr() != cache.values.data_ptr():
+            raise Wrong(
+                "What you return is a copy, made anew with every token: return a part of the room itself, "
+                "`cache.keys[:, :, :end]`."
             )
 
     def compare(keys, values, all_keys, all_values, new, first) -> None:
@@ -680,6 +749,8 @@ def _cache_checks() -> list[Check]:
             )
         if same(keys, all_keys):
             raise Wrong("The keys are right, but the values are not: they are stored in the same way.")
+        if (keys[:, :, old] == 77).all() and same(keys[:, :, old + 1 :], all_keys[:, :, old:-1]):
+            raise Wrong("The first new token goes to place `cache.length` itself: places count from 0.")
         if (keys == 77).any():
             raise Wrong("Some of the new tokens are not stored: `end` is cache.length + the number of new tokens.")
         raise Wrong("The new keys do not stand where they should: from `cache.length` to the new end.")
@@ -696,9 +767,15 @@ def _cache_checks() -> list[Check]:
         answer(cache, *_new(5, 6))  # just fits
         cache = _cache()
         answer(cache, *_new(5, 4))
+        before = cache.keys.clone(), cache.values.clone()
         try:
             answer(cache, *_new(6, 3))
         except ValueError:
+            if cache.length != 4 or not (torch.equal(cache.keys, before[0]) and torch.equal(cache.values, before[1])):
+                raise Wrong(
+                    "What does not fit is refused, but the cache has changed already: raise the ValueError first, "
+                    "then write and count."
+                ) from None
             return
         except RuntimeError:
             pass

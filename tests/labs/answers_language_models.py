@@ -76,12 +76,12 @@ def merge(tokens, pair, new):
     return out
 
 
-@right("6.1", "a tuple")
+@right("6.1", "through a tuple")
 def merge(tokens, pair, new):
     out = ()
     for token in tokens:
         out = (*out[:-1], new) if out and (out[-1], token) == pair else (*out, token)
-    return out
+    return list(out)
 
 
 # --- 6.1 wrong ------------------------------------------------------------------------------------------------------
@@ -139,6 +139,35 @@ def merge(tokens, pair, new):
 @wrong("6.1", "as they were", says="nothing is merged")
 def merge(tokens, pair, new):
     return list(tokens)
+
+
+@wrong("6.1", "a list against a tuple", says="A list never equals a tuple")
+def merge(tokens, pair, new):
+    out, i = [], 0
+    while i < len(tokens):
+        joined = tokens[i : i + 2] == pair
+        out.append(new if joined else tokens[i])
+        i += 2 if joined else 1
+    return out
+
+
+@wrong("6.1", "joined with plus", says="The two tokens are joined with `+`")
+def merge(tokens, pair, new):
+    out = []
+    for token in tokens:
+        if token == pair[1] and out and out[-1] == pair[0]:
+            out[-1] = pair[0] + token
+        else:
+            out.append(token)
+    return out
+
+
+@wrong("6.1", "a tuple", says="got a tuple")
+def merge(tokens, pair, new):
+    out = ()
+    for token in tokens:
+        out = (*out[:-1], new) if out and (out[-1], token) == pair else (*out, token)
+    return out
 
 
 @wrong("6.1", "each token replaced", says="Each token that belongs to the pair is replaced on its own")
@@ -373,6 +402,21 @@ def block(x, layers, norms, pre_norm=True):
     return norms[1](x + layers[1](x))
 
 
+@wrong("6.2", "two layers unpacked", says="There may be any number of layers")
+def block(x, layers, norms, pre_norm=True):
+    (attend, transform), (first, second) = layers, norms
+    for layer, norm in ((attend, first), (transform, second)):
+        x = x + layer(norm(x)) if pre_norm else norm(x + layer(x))
+    return x
+
+
+@wrong("6.2", "half of it added", says="In post-norm order, LN(x + f(x)), with 2 layers")
+def block(x, layers, norms, pre_norm=True):
+    for layer, norm in zip(layers, norms):
+        x = x + layer(norm(x)) if pre_norm else norm(x + layer(x) / 2)
+    return x
+
+
 @wrong("6.2", "one norm for all", says="All layers share the first norm")
 def block(x, layers, norms, pre_norm=True):
     norm = norms[0]
@@ -474,6 +518,26 @@ def next_token_loss(logits, ids):
     return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, :-1].flatten())
 
 
+@wrong("6.3", "shifted after flattening", says="Shift before you flatten")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits.flatten(0, 1)[:-1], ids.flatten()[1:])
+
+
+@wrong("6.3", "view of a slice", says="A slice does not lie in one piece")
+def next_token_loss(logits, ids):
+    return nn.functional.cross_entropy(logits[:, :-1].view(-1, logits.shape[-1]), ids[:, 1:].view(-1))
+
+
+@wrong("6.3", "log of softmax", says="softmax rounds to 0")
+def next_token_loss(logits, ids):
+    return -logits[:, :-1].softmax(dim=-1).log().gather(-1, ids[:, 1:, None]).mean()
+
+
+@wrong("6.3", "log of softmax, kept above 0", says="softmax rounds to 0")
+def next_token_loss(logits, ids):
+    return -logits[:, :-1].softmax(dim=-1).clamp(min=1e-9).log().gather(-1, ids[:, 1:, None]).mean()
+
+
 @wrong("6.3", "sum", says="This is the sum over all tokens")
 def next_token_loss(logits, ids):
     return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="sum")
@@ -573,12 +637,13 @@ def perplexity_of(model, inputs, targets):
     return math.exp(total / count)
 
 
-@right("6.4", "detached at the end")
+@right("6.4", "inference mode, transposed")
 def perplexity_of(model, inputs, targets):
     training = model.training
-    logits = model.eval()(inputs).detach()
+    with torch.inference_mode():
+        loss = nn.functional.cross_entropy(model.eval()(inputs).transpose(1, 2), targets)
     model.train(training)
-    return torch.exp(nn.functional.cross_entropy(logits.transpose(1, 2), targets)).item()
+    return loss.exp().item()
 
 
 # --- 6.4 wrong ------------------------------------------------------------------------------------------------------
@@ -691,6 +756,37 @@ def perplexity_of(model, inputs, targets):
     return loss.exp()
 
 
+@wrong("6.4", "detached at the end", says="The model is called with gradients on")
+def perplexity_of(model, inputs, targets):
+    training = model.training
+    logits = model.eval()(inputs).detach()
+    model.train(training)
+    return torch.exp(nn.functional.cross_entropy(logits.transpose(1, 2), targets)).item()
+
+
+@wrong("6.4", "with gradients, one number", says="The model is called with gradients on")
+def perplexity_of(model, inputs, targets):
+    training = model.training
+    loss = nn.functional.cross_entropy(model.eval()(inputs).flatten(0, 1), targets.flatten())
+    model.train(training)
+    return math.exp(loss.item())
+
+
+@wrong("6.4", "softmax twice", says="The softmax is taken twice")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    p = model(inputs).softmax(dim=-1)
+    return nn.functional.cross_entropy(p.flatten(0, 1), targets.flatten()).exp().item()
+
+
+@wrong("6.4", "mean of parts' means", says="the last part is smaller")
+@torch.no_grad()
+def perplexity_of(model, inputs, targets):
+    parts = zip(inputs.split(64), targets.split(64))
+    losses = [nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten()) for x, y in parts]
+    return (sum(losses) / len(losses)).exp().item()
+
+
 @wrong("6.4", "gradients off for good", says="Gradients are switched off and stay off")
 def perplexity_of(model, inputs, targets):
     training = model.training
@@ -729,6 +825,16 @@ def update_cache(cache, k, v):
         cache.values[:, :, cache.length] = v[:, :, i]
         cache.length += 1
     return cache.keys[:, :, : cache.length], cache.values[:, :, : cache.length]
+
+
+@right("6.5", "a list of two")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    if end > cache.keys.shape[2]:
+        raise ValueError("no room")
+    cache.keys[:, :, cache.length : end], cache.values[:, :, cache.length : end] = k, v
+    cache.length = end
+    return [cache.keys[:, :, :end], cache.values[:, :, :end]]
 
 
 @right("6.5", "a loop over both")
@@ -860,7 +966,7 @@ def update_cache(cache, k, v):
     return cache.keys, cache.values
 
 
-@wrong("6.5", "refuses too early", says="It stopped with ValueError")
+@wrong("6.5", "refuses too early", says="4 tokens and 2 more just fit into a room of 6")
 def update_cache(cache, k, v):
     end = cache.length + k.shape[2]
     if end >= cache.keys.shape[2]:
@@ -876,5 +982,38 @@ def update_cache(cache, k, v):
     end = cache.length + 1
     cache.keys[:, :, cache.length : end] = k
     cache.values[:, :, cache.length : end] = v
+    cache.length = end
+    return cache.keys[:, :, :end], cache.values[:, :, :end]
+
+
+@wrong("6.5", "copies returned", says="What you return is a copy")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    if end > cache.keys.shape[2]:
+        raise ValueError("no room")
+    cache.keys[:, :, cache.length : end] = k
+    cache.values[:, :, cache.length : end] = v
+    cache.length = end
+    return cache.keys[:, :, :end].clone(), cache.values[:, :, :end].clone()
+
+
+@wrong("6.5", "counted before it is refused", says="the cache has changed already")
+def update_cache(cache, k, v):
+    start = cache.length
+    cache.length += k.shape[2]
+    if cache.length > cache.keys.shape[2]:
+        raise ValueError("no room")
+    cache.keys[:, :, start : cache.length] = k
+    cache.values[:, :, start : cache.length] = v
+    return cache.keys[:, :, : cache.length], cache.values[:, :, : cache.length]
+
+
+@wrong("6.5", "one place too far", says="The first new token goes to place `cache.length` itself")
+def update_cache(cache, k, v):
+    end = cache.length + k.shape[2]
+    if end > cache.keys.shape[2]:
+        raise ValueError("no room")
+    cache.keys[:, :, cache.length + 1 : end + 1] = k
+    cache.values[:, :, cache.length + 1 : end + 1] = v
     cache.length = end
     return cache.keys[:, :, :end], cache.values[:, :, :end]
