@@ -10,7 +10,86 @@ BANK = Bank()
 wrong, right = BANK.wrong, BANK.right
 
 # What a mutant of the library's piece changes, as its new line → why it is no mistake.
-EQUIVALENT = {"8.1": {}, "8.2": {}, "8.3": {}, "8.4": {}, "8.5": {}}
+BAD_INPUT = "the exercise does not ask for other inputs to be refused"
+MESSAGE = "what the message of a refused input says"
+DEVICE = "on the CPU all tensors are on one device"
+SAME = "the same number, or random numbers that are as good"
+LAST = "of two dimensions, the last is dimension 1"
+REFUSED = "raise ValueError(f'Expected special tokens from 0 to {%s}; got {%s}.')"
+ALLOWED = "raise ValueError(f'Expected from 0 to {%s} layers to fine-tune; got {%s}.')"
+NAMES = ["ids", "generator", "mask_id", "vocabulary", "special", "never", "ordinary", "words", "place", "random_words"]
+NAMES += ["chosen", "inputs", "chance", "fate"]
+LIMITS = ["vocabulary", "1", "vocabulary + 1", "1 - vocabulary", "vocabulary - 2", "vocabulary - 0"]
+LIMITS += [f"{name} - 1" for name in NAMES if name != "vocabulary"]
+FOUND = ["never", *(f"sorted({name})" for name in NAMES if name != "never")]
+DRAWN = "random_words = words[torch.randint(len(words), %s.shape, **place)%s].to(%s)"
+ROW = (
+    "rows = [torch.cat([%s.new_tensor([cls]), first, %s.new_tensor([sep]), second, %s.new_tensor([sep])]) "
+    "for first, second in zip(firsts, seconds, strict=%s)]"
+)
+EQUIVALENT = {
+    "8.1": {
+        **{REFUSED % (limit, "sorted(never)"): MESSAGE for limit in LIMITS},
+        **{REFUSED % ("vocabulary - 1", found): MESSAGE for found in FOUND},
+        "without if not 0 <= min(never) <= max(never) < vocabulary: / "
+        + REFUSED % ("vocabulary - 1", "sorted(never)"): BAD_INPUT,
+        "raise f'Expected special tokens from 0 to {vocabulary - 1}; got {sorted(never)}.'": BAD_INPUT,
+        **{
+            f"if not {test}:": BAD_INPUT
+            for test in (
+                "0 <= min(never) <= max(never)",
+                "min(never) <= max(never) < vocabulary",
+                "-1 <= min(never) <= max(never) < vocabulary",
+                "0 <= min(special) <= max(never) < vocabulary",
+                "0 <= min(never) <= max(special) < vocabulary",
+            )
+        },
+        "fate, chance = torch.rand(2, *ids.shape, **place).to(ids.device)": SAME,
+        "words = ordinary.nonzero()[:, -1]": SAME,
+        DRAWN % ("chance", ".cpu()", "ids"): SAME,
+        DRAWN % ("fate", ".cpu()", "ids"): SAME,
+        DRAWN % ("ids", ".cpu()", "words"): DEVICE,
+        DRAWN % ("ids", "", "ids"): DEVICE,
+        **{f"place = {{'generator': generator, 'device': {x}.device}}": DEVICE for x in ("ids", "ordinary", "words")},
+        **{
+            f"chance, fate = torch.rand(2, *ids.shape, **place).to({x}.device)": DEVICE
+            for x in ("generator", "ordinary", "words")
+        },
+        **{
+            f"chosen = ordinary.to({x}.device)[ids] & (chance < 0.15)": DEVICE
+            for x in ("generator", "ordinary", "words", "random_words", "chance", "fate")
+        },
+    },
+    "8.2": {
+        ROW % ("first", "first", "first", 2): BAD_INPUT,
+        ROW % ("first", "first", "first", 0): BAD_INPUT,
+        ROW % ("second", "first", "first", True): DEVICE,
+        ROW % ("first", "second", "first", True): DEVICE,
+        ROW % ("first", "first", "second", True): DEVICE,
+        "mask = places < torch.tensor([[len(row)] for row in rows], device=places.device)": DEVICE,
+        **{
+            f"after = places >= torch.tensor([[len(first) + 2] for first in firsts], device={x}.device)": DEVICE
+            for x in ("places", "mask")
+        },
+    },
+    "8.3": {
+        "log_p = scores[counted].log_softmax(dim=1)": LAST,
+        "return (scores, -log_p.gather(1, targets[counted][:, None]).mean())": LAST,
+    },
+    "8.4": {
+        **{f"length = {x}.shape[1]": SAME for x in ("end", "inside")},
+        **{f"places = torch.arange(length, device={x}.device)": DEVICE for x in ("end", "inside")},
+    },
+    "8.5": {
+        "without if not 0 <= layers <= len(blocks): / " + ALLOWED % ("len(blocks)", "layers"): BAD_INPUT,
+        "raise f'Expected from 0 to {len(blocks)} layers to fine-tune; got {layers}.'": BAD_INPUT,
+        **{f"if not {x}:": BAD_INPUT for x in ("0 <= layers", "layers <= len(blocks)", "-1 <= layers <= len(blocks)")},
+        ALLOWED % ("blocks", "layers"): MESSAGE,
+        **{ALLOWED % ("len(blocks)", x): MESSAGE for x in ("encoder", "blocks", "block", "p")},
+        **{ALLOWED % (f"len({x})", "layers"): MESSAGE for x in ("encoder", "layers", "block", "p")},
+        "for block in list(blocks[len(blocks) - layers:])[::-1]:": "in any order",
+    },
+}
 
 
 # --- 8.1 masking: right ---------------------------------------------------------------------------------------------
