@@ -18,12 +18,12 @@ def walk(model: Callable, ids: Tensor, new: int, choose: Callable, end: int | No
     over = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
     for _ in range(new):
         token = choose(model(ids)[:, -1], ids)  # (batch)
-        if end is not None:
-            token = token.masked_fill(over, end)
-            over = token == end
         ids = torch.cat([ids, token[:, None]], dim=1)
-        if over.all():
-            break
+        if end is not None:
+            ids[:, -1].masked_fill_(over, end)  # a text that is over gets nothing else
+            over = ids[:, -1] == end
+            if over.all():
+                break
     return ids
 
 
