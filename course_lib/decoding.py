@@ -104,7 +104,8 @@ class Reader:
         """``skip`` (batch): so many tokens at the start of each text are filler."""
         self.model, self.settings = model, {} if skip is None else {"skip": skip}
         self.caches = model.make_caches(batch, longest) if hasattr(model, "make_caches") else None
-        self.next_token = NextToken(model) if self.caches and NextToken.fits(model) else None
+        self.quick = bool(self.caches) and NextToken.fits(model)
+        self.next_token: NextToken | None = None
         self.rows: list[int] | None = None  # text i stands in this row of the caches; None: in row i
 
     @torch.no_grad()
@@ -115,7 +116,9 @@ class Reader:
         new = ids[:, self.caches[0].length :]
         if self.rows is not None:
             new = torch.empty_like(new).index_copy_(0, torch.tensor(self.rows, device=ids.device), new)
-        if self.next_token is not None and new.shape[1] == 1:
+        if self.quick and new.shape[1] == 1:
+            if self.next_token is None or self.next_token.rows != len(new):
+                self.next_token = NextToken(self.model, len(new))
             scores = self.next_token(new[:, 0], self.caches, **self.settings)[:, None]
         else:
             scores = self.model(new, self.caches, **self.settings)[:, -last:]

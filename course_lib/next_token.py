@@ -2,16 +2,18 @@
 
 Writing token by token, a step does little arithmetic: its time goes into reading the weights from memory, and into
 calling many small functions. `GPT` is written to be read and trained; here is the same computation, flat, for one
-token, proved equal by the tests. Three things make it quick:
+token, proved equal by the tests. Four things make it quick:
 
 - A matrix times one vector is left by PyTorch to one thread. Cut into twice as many pieces as there are threads, it is
   read by all of them: `Matrix`.
+- For several texts the matrices are laid out anew, once, as oneDNN likes to read them: `PackedMatrix`.
 - The newest token may look at all that came before: no causal mask is made in any layer.
 - Queries that share keys (grouped queries) go in as several queries of one head: no key is copied.
 """
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +29,7 @@ PIECES |= {nn.Embedding, nn.Linear, nn.LayerNorm, nn.RMSNorm, nn.Dropout, nn.Mod
 
 
 class Matrix:
-    """W x + b for a few vectors: (batch, in) → (batch, out)."""
+    """W x + b for one vector, or a few: (rows, in) → (rows, out)."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None):
         self.pieces = math.gcd(2 * torch.get_num_threads(), len(weight)) if weight.device.type == "cpu" else 1
@@ -35,9 +37,26 @@ class Matrix:
         self.bias = None if bias is None else bias.detach().view(self.pieces, -1, 1)
 
     def __call__(self, x: Tensor) -> Tensor:
-        columns = x.t().expand(self.pieces, -1, -1)  # (pieces, in, batch)
+        columns = x.t().expand(self.pieces, -1, -1)  # (pieces, in, rows)
         y = self.weight @ columns if self.bias is None else torch.baddbmm(self.bias, self.weight, columns)
-        return y.view(-1, x.shape[0]).t()  # y: (pieces, out / pieces, batch)
+        return y.view(-1, x.shape[0]).t()  # y: (pieces, out / pieces, rows)
+
+
+class PackedMatrix:
+    """The same for several rows, on a CPU: twice as quick from 5 rows on, and a copy of the weights in memory."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, rows: int):
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)  # what torch.compile uses, too
+        self.bias = None if bias is None else bias.detach()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+
+    @staticmethod
+    def fits(weight: Tensor, rows: int) -> bool:
+        """Are there several rows, is oneDNN here, and does it know this kind of numbers?"""
+        kind = (weight.device.type, weight.dtype)
+        return rows > 1 and torch.backends.mkldnn.is_available() and kind == ("cpu", torch.float32)
 
 
 def function_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:
@@ -49,18 +68,20 @@ def function_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 class NextToken:
-    """A `GPT` with pre-norm, for one new token a text. Holds views of its weights, so that none is cut twice."""
+    """A `GPT` with pre-norm, for one new token in each of ``rows`` texts. Made anew when its weights have changed."""
 
-    def __init__(self, model: GPT):
-        self.model = model
+    def __init__(self, model: GPT, rows: int):
+        self.model, self.rows = model, rows
+        packed = PackedMatrix.fits(model.embed.weight, rows)
+        matrix = partial(PackedMatrix, rows=rows) if packed else Matrix
         self.layers = []
         for each in model.stack.blocks:
             attention, feed_forward = each.attention, each.feed_forward
             linears = attention.qkv, attention.output, feed_forward.inner, feed_forward.output
-            matrices = [Matrix(linear.weight, linear.bias) for linear in linears]
+            matrices = [matrix(linear.weight, linear.bias) for linear in linears]
             norms = function_of(each.attention_norm), function_of(each.feed_forward_norm)
             self.layers.append((*norms, *matrices))
-        self.read_out = Matrix(model.embed.weight)
+        self.read_out = matrix(model.embed.weight, None)
 
     @staticmethod
     def fits(model: nn.Module) -> bool:

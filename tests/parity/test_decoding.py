@@ -17,7 +17,7 @@ from course_lib.decoding import (
     sample,
 )
 from course_lib.gpt import GPT, GPTShape
-from course_lib.next_token import Matrix, NextToken
+from course_lib.next_token import Matrix, NextToken, PackedMatrix
 from course_lib.speculative import acceptance, speculative
 
 CASES = pytest.mark.parametrize("seed", [0, 1, RUN, RUN + 1])
@@ -289,17 +289,23 @@ def test_a_wide_beam_is_exhaustive_search(seed):
 
 @pytest.mark.parametrize("pieces", [1, 2, 3])
 @CASES
-def test_the_quick_way_equals_the_model(seed, pieces, monkeypatch):
-    """Every shape that `NextToken` says it fits, for one text and for several, in one piece and in more."""
+@pytest.mark.parametrize("dtype", [torch.double, torch.float], ids=["double", "float"])
+def test_the_quick_way_equals_the_model(seed, pieces, dtype, monkeypatch):
+    """Every shape that `NextToken` says it fits, for one text and for several, in one piece and in more.
+
+    In single precision, several rows go through packed matrices where there are such."""
     monkeypatch.setattr(torch, "get_num_threads", lambda: pieces)
+    allowed = 1e-12 if dtype is torch.double else 1e-5
     for changes in (
         {}, {"positions": "sinusoidal"}, {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False},
         {"heads": 4, "kv_heads": 2, "positions": "rotary"}, {"heads": 4, "kv_heads": 1}, {"positions": "none"},
     ):  # fmt: skip
-        model = small(seed, words=WORDS, **changes)
+        model = small(seed, words=WORDS, **changes).to(dtype)
         assert NextToken.fits(model)
-        quick = NextToken(model)
         for batch in (1, 3):
+            quick = NextToken(model, batch)
+            packed = batch > 1 and dtype is torch.float and torch.backends.mkldnn.is_available()
+            assert isinstance(quick.read_out, PackedMatrix if packed else Matrix)
             ids, skip = torch.randint(WORDS, (batch, 8)), torch.randint(4, (batch,))
             for settings in ({}, {"skip": skip}):
                 one, other = model.make_caches(batch), model.make_caches(batch)
@@ -307,11 +313,11 @@ def test_the_quick_way_equals_the_model(seed, pieces, monkeypatch):
                     model(ids[:, :5], caches, **settings)
                 for t in range(5, 8):
                     expected = model(ids[:, t : t + 1], one, **settings)[:, 0]
-                    close(quick(ids[:, t], other, **settings), expected, f"{changes}, batch {batch}", 1e-12)
+                    close(quick(ids[:, t], other, **settings), expected, f"{changes}, batch {batch}", allowed)
                     assert other[0].length == t + 1
-        x = torch.randn(3, 16, dtype=torch.double)
+        x = torch.randn(3, 16, dtype=dtype)
         linear = model.stack.blocks[0].attention.qkv
-        close(Matrix(linear.weight, linear.bias)(x), linear(x), "one matrix", 1e-12)
+        close(Matrix(linear.weight, linear.bias)(x), linear(x), "one matrix", allowed)
 
 
 def test_the_quick_way_is_not_taken_where_it_would_be_another_model():
