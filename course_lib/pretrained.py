@@ -23,11 +23,20 @@ from course_lib.gpt import GPT, GPTShape
 State = dict[str, Tensor]
 
 
-def weights(name: str) -> Path:
-    """The folder of the weights ``name`` (``"minilm"``, ``"smollm2"``); fetched first if need be (see `sources.py`)."""
+def weights(name: str, otherwise: str | None = None) -> Path:
+    """The folder of the weights ``name`` (``"minilm"``, ``"smollm2"``); fetched first if need be (see `sources.py`).
+
+    ``otherwise``: other weights, for where these cannot be had; then one line says so.
+    """
     if name not in WEIGHTS:
         raise ValueError(f"There are no weights {name!r}; there are {', '.join(WEIGHTS)}.")
-    return sources.obtain(WEIGHTS[name])
+    try:
+        return sources.obtain(WEIGHTS[name])
+    except sources.MissingData:
+        if otherwise is None:
+            raise
+        print(f"{name} is not on this machine and could not be fetched: going on with {otherwise}.")
+        return weights(otherwise)
 
 
 def load_gpt(path: Path | str, longest: int = 1024) -> GPT:

@@ -63,8 +63,10 @@ def describe(entry: Entry) -> str:
     elif folder:
         facts = card(folder)
         size, licence, source = facts["bytes"], facts["licence"], facts["source"]
-    else:
+    elif entry.wheel:
         size, source = entry.wheel.size, f"not here yet, wheel {entry.wheel}"
+    else:
+        size, source = entry.twin.size, f"not here yet, hub {entry.twin.repo}"
     megabytes = f"{size / 1e6:.0f}" if size > 1e7 else f"{size / 1e6:.2g}"
     return f"{entry.name}: {entry.about} · {megabytes} MB · licence: {licence} · {source}"
 

@@ -108,6 +108,44 @@ def test_weights_from_the_hub_are_safetensors_only(hub: Hub, alone: Path, monkey
     assert not any(path.endswith((".bin", ".py")) for path in hub.asked)
 
 
+def test_bert_base_comes_from_the_hub_and_into_our_bert(hub: Hub, alone: Path) -> None:
+    import torch
+    from safetensors.torch import save
+    from transformers import BertConfig, BertForPreTraining
+
+    from course_lib.pretrained import load_bert
+    from course_lib.tokenizers import load as load_tokenizer
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat"]
+    sizes = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    theirs = BertForPreTraining(BertConfig(**sizes, vocab_size=len(words), max_position_embeddings=16)).eval()
+    state = {name: w.clone() for name, w in theirs.state_dict().items() if "decoder" not in name}  # tied
+    for new, old in (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta")):  # as in that file
+        state = {name.replace(new, old): w for name, w in state.items()}
+    place = "models/google-bert/bert-base-uncased"
+    hub.files = {
+        f"{place}/config.json": theirs.config.to_json_string().encode(),
+        f"{place}/vocab.txt": "\n".join(words).encode(),
+        f"{place}/model.safetensors": save(state),
+    }
+    assert "440 MB" in sources.describe(catalogue.WEIGHTS["bert_base"]), "before it is here"
+    folder = weights("bert_base", otherwise="minilm")
+    ids = load_tokenizer(folder).encode("The cat")[None]
+    with torch.no_grad():
+        assert torch.allclose(load_bert(folder)(ids), theirs.bert(ids).last_hidden_state, atol=1e-5)
+
+
+def test_other_weights_where_some_cannot_be_had(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(MissingData, match="google-bert/bert-base-uncased"):
+        weights("bert_base")
+    obtain = sources.obtain
+    monkeypatch.setattr(sources, "obtain", lambda entry: alone if entry.name == "minilm" else obtain(entry))
+    assert weights("bert_base", otherwise="minilm") == alone
+    assert "going on with minilm" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("name", "theirs", "ours"),
     [
