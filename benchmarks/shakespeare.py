@@ -11,8 +11,8 @@ choices where the package differs (no biases, exact GELU, its start), with the s
     train.py config/train_shakespeare_char.py --device=cpu --compile=False --block_size=64 --batch_size=12 --n_layer=4
     --n_head=4 --n_embd=128 --max_iters=2000 --lr_decay_iters=2000 --dropout=0.0
 
-Ours then gets a third of the seconds that the peer took, and in a second run all of them; each run's number of steps
-follows from a few timed steps. Seconds are those of training alone: no contestant's evaluations count. The split is
+Ours then gets a third of the seconds that the peer took, and in a second run all of them; its learning rate falls with
+the clock, to 0 when they are over. Seconds are those of training alone: no contestant's evaluations count. The split is
 nanoGPT's: the first 90 % of the text to train on, and the loss is the mean over *all* characters of the last 10 %
 (but the first), in windows side by side, each contestant at the context it was trained for. Our settings were
 found on the last 5 % of the training text.
@@ -20,28 +20,26 @@ found on the last 5 % of the training text.
 
 import argparse
 import math
-import statistics
 import time
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_lib import data
+from course_lib import data, runtime
 from course_lib.gpt import GPT, GPTShape
 from course_lib.metrics import consecutive_windows, perplexity_of
 from course_lib.muon import Muon, hidden_matrices
 from course_lib.tasks import windows
 from course_lib.tokenizers import Vocabulary
-from course_lib.training import cosine, fit, linear
+from course_lib.training import clip_gradients, cosine, fit
 
 GOAL = 1.88  # what nanoGPT says its recipe reaches
 EVALUATIONS = 4  # during a run; they do not count in its seconds
 PEER_STEPS, PEER_BATCH, PEER_CONTEXT = 2000, 12, 64
-SHAPE = GPTShape(d=128, layers=4, heads=4, longest=128, positions="rotary", bias=False)  # 65 characters
-BATCH, LR = 8, 3e-3
+SHAPE = GPTShape(d=128, layers=4, heads=4, longest=128, positions="rotary", activation="relu", bias=False)
+BATCH, LR, WARM_UP = 8, 4e-3, 0.05
 
 
 def characters() -> tuple[Tensor, Tensor]:
@@ -106,10 +104,13 @@ class Watch:
 
     def __call__(self, model: nn.Module) -> float:
         began = self.clock()
-        self.seconds.append(began - self.started - self.paused)
+        self.seconds.append(self.elapsed())
         self.losses.append(loss_over(model, self.ids, self.context))
         self.paused += self.clock() - began
         return self.losses[-1]
+
+    def elapsed(self) -> float:
+        return self.clock() - self.started - self.paused
 
     def row(self, name: str, model: nn.Module, steps: int) -> str:
         known = zip(self.seconds, self.losses, strict=True)
@@ -138,27 +139,25 @@ def train_peer(model: nn.Module, train: Tensor, steps: int, seed: int, watch: Wa
     )
 
 
-def train_ours(model: GPT, train: Tensor, steps: int, seed: int, watch: Watch, evaluations: int = EVALUATIONS) -> None:
-    fit(
-        model,
-        each_once(train, BATCH, SHAPE.longest),
-        steps=steps,
-        lr=LR,
-        schedule=partial(linear, warmup=0.05),
-        optimizer=partial(Muon, hidden=hidden_matrices(model.stack)),
-        weight_decay=0.1,
-        seed=seed,
-        evaluate=watch,
-        evaluate_every=math.ceil(steps / evaluations),
-        progress=False,
-    )
-
-
-def steps_within(seconds: float, train: Tensor, clock: Callable[[], float]) -> int:
-    """How many of our steps fit into so many seconds, by a few that are timed."""
-    watch = Watch(train[:1000], SHAPE.longest, clock)
-    train_ours(GPT(SHAPE), train, 40, 0, watch, evaluations=8)
-    return max(1, int(seconds / (statistics.median(np.diff(watch.seconds)) / 5)))
+def train_ours(model: GPT, train: Tensor, budget: float, seed: int, watch: Watch) -> int:
+    """Train until the budget of seconds is used up; the learning rate follows the clock. Returns the steps."""
+    draw, generator, steps = each_once(train, BATCH, SHAPE.longest), runtime.seed(seed), 0
+    decayed, others = ([p for p in model.parameters() if (p.dim() >= 2) == matrix] for matrix in (True, False))
+    groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+    optimizer = Muon(groups, lr=LR, hidden=hidden_matrices(model.stack))
+    while (share := watch.elapsed() / budget) < 1:
+        if share >= (len(watch.losses) + 1) / EVALUATIONS:
+            watch(model)
+        for group in optimizer.param_groups:
+            group["lr"] = LR * min(share / WARM_UP, 1, (1 - share) / (1 - WARM_UP))
+        ids, targets = draw(generator)
+        nn.functional.cross_entropy(model(ids).flatten(0, 1), targets.flatten()).backward()
+        clip_gradients(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        steps += 1
+    watch(model)
+    return steps
 
 
 def main() -> None:
@@ -186,10 +185,9 @@ def main() -> None:
         print(watch.row(f"nanoGPT's recipe | {seed}", peer, steps), flush=True)
         budget = watch.seconds[-1]
         for name, share in (("ours, a third of its seconds", 1 / 3), ("ours, its seconds", 1)):
-            steps = steps_within(share * budget, train, clock)
             torch.manual_seed(seed)
             model, watch = GPT(SHAPE), Watch(held_out, SHAPE.longest, clock)
-            train_ours(model, train, steps, seed, watch)
+            steps = train_ours(model, train, share * budget, seed, watch)
             print(watch.row(f"{name} | {seed}", model, steps), flush=True)
 
 
