@@ -455,8 +455,8 @@ def _difference(names: Sequence[str], got: tuple, want: tuple, tolerance: float)
         if not _equal((g,), (w,), tolerance):
             gap = (g.double() - w.double()).abs()
             place = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
-            where = f"{name}[{', '.join(map(str, place))}]" if place else name
-            return f"{where} is {g[place].item():.6g}; expected {w[place].item():.6g}."
+            where = f"{name} at [{', '.join(map(str, place))}]" if place else name
+            return f"{where}: {g[place].item():.6g}; expected {w[place].item():.6g}."
     return "The numbers differ from the library's."
 
 

@@ -437,10 +437,6 @@ pattern = Exercise(
                 lambda w, g: pattern_score(w, ~g),
                 "This is the weight on the keys that are not gold.",
             ),
-            (
-                lambda w, g: pattern_score(w.transpose(-2, -1), g),
-                "Queries and keys are swapped: the last dimension of the weights is the key.",
-            ),
         ],
     ),
     crashes=[
