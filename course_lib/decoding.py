@@ -121,7 +121,8 @@ class Reader:
                 self.next_token = NextToken(self.model, len(new))
             scores = self.next_token(new[:, 0], self.caches, **self.settings)[:, None]
         else:
-            scores = self.model(new, self.caches, **self.settings)[:, -last:]
+            settings = self.settings | ({"last": last} if self.quick else {})  # ours reads out no more than is asked
+            scores = self.model(new, self.caches, **settings)[:, -last:]
         return (scores if self.rows is None else scores[self.rows]).float()
 
     def select(self, rows: Tensor) -> None:

@@ -45,18 +45,21 @@ class GPT(nn.Module):
         self.dropout = nn.Dropout(shape.dropout)
         initialise(self, shape.layers)
 
-    def forward(self, ids: Tensor, caches: list[Cache] | None = None, skip: Tensor | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, caches: list[Cache] | None = None, skip: Tensor | None = None, last: int | None = None
+    ) -> Tensor:
         """ids (batch, length) → scores of the next token after each of them (batch, length, vocabulary).
 
         With ``caches`` (see `make_caches`), ids are only the new tokens; what came before is remembered. ``skip``
         (batch): so many tokens at the start of each text are filler that nobody sees; positions count after them.
+        With ``last``, only what comes after the last so many is read out: (batch, last, vocabulary).
         """
         x, mask = self._embedded(ids, caches, skip), None
         if skip is not None:
             keys = (caches[0].length if caches else 0) + ids.shape[1]
             mask = (torch.arange(keys, device=ids.device) >= skip[:, None])[:, None, None]  # (batch, 1, 1, keys)
         h, _ = self.stack(x, mask, caches=caches)
-        return h @ self.embed.weight.T
+        return (h if last is None else h[:, -last:]) @ self.embed.weight.T
 
     def attention_weights(self, ids: Tensor) -> list[Tensor]:
         """Who looks at whom, for each layer: (batch, heads, length, length)."""

@@ -71,8 +71,8 @@ def word_pairs(task: str, seed: int) -> list[tuple[str, str]]:
     return pairs
 
 
-def examples(task: str, split: str, each: int, seed: int, longest: int = 12) -> list[tuple[str, str]]:
-    """``each`` prompts for every answer of the task, with that answer, of texts of at most ``longest`` words."""
+def labelled(task: str, split: str, each: int, seed: int, longest: int = 12) -> list[tuple[str, str]]:
+    """``each`` texts of at most ``longest`` words for every answer of the task, with that answer, in random order."""
     about = TASKS[task]
     rows = data.load(about.corpus, split, quiet=True)
     text, label = about.columns
@@ -83,6 +83,12 @@ def examples(task: str, split: str, each: int, seed: int, longest: int = 12) -> 
         fitting = [t for t, number in pairs if names[number] == known and len(t.split()) <= longest]
         if len(fitting) < each:
             raise ValueError(f"{about.corpus} has {len(fitting)} short texts for {answer!r}; {each} were asked for.")
-        found += [(chat(f"{about.instruction}\n{t}"), answer) for t in dice.sample(fitting, each)]
+        found += [(t, answer) for t in dice.sample(fitting, each)]
     dice.shuffle(found)
     return found
+
+
+def examples(task: str, split: str, each: int, seed: int) -> list[tuple[str, str]]:
+    """The same as a chat: the task's instruction above each text."""
+    pairs = labelled(task, split, each, seed)
+    return [(chat(f"{TASKS[task].instruction}\n{text}"), answer) for text, answer in pairs]

@@ -61,7 +61,7 @@ class StaticVectors:
         self.table = torch.from_numpy(
             words.with_format("arrow")[:]["vector"].combine_chunks().flatten().to_numpy().copy()
         )
-        self.number = {word: place for place, word in enumerate(words["word"])}
+        self.number = {word: place for place, word in enumerate(words["word"][:])}
         self.table = self.table.view(len(self.number), -1)
 
     def __call__(self, texts: Sequence[str]) -> Tensor:

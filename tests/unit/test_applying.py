@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from course_lib import lora, prompting, retrieval, senses, villages
+from course_lib import decoding, lora, prompting, retrieval, senses, villages
 from course_lib.bert import Bert, BertShape
 from course_lib.gpt import GPT, GPTShape
 from course_lib.wordpiece import basic_words
@@ -122,3 +122,28 @@ def test_each_sentence_has_its_word_once():
     for word in senses.USES:
         for said in senses.PERSONS.values():
             assert sum(basic_words(sentence, True).count(word) for sentence in said) == 1, word
+
+
+@pytest.mark.parametrize("shared", [0, 5, 9])
+def test_complete_writes_what_greedy_writes_for_each_prompt_alone(lm, shared):
+    lm.double()  # so that no two scores are nearly equal
+    start = torch.arange(shared)
+    prompts = [torch.cat([start, torch.randint(50, (n,))]) for n in (3, 17, 1, 4, 6)]
+    end = decoding.greedy(lm, prompts[0][None], 4)[0, -1].item()  # so that one text at least is over early
+    found = prompting.complete(lm, prompts, new=6, end=end, batch=3)
+    for prompt, text in zip(prompts, found, strict=True):
+        alone = decoding.greedy(lm, prompt[None], 6, end)[0, len(prompt) :].tolist()
+        assert text.tolist() == (alone[: alone.index(end)] if end in alone else alone)
+    assert len(found[0]) < 4
+
+
+@pytest.mark.parametrize("start", [0, 4])
+def test_through_is_each_row_alone(lm, start):
+    beginning = torch.randn(start, 16)
+    rows = [torch.cat([beginning, torch.randn(n, 16)]) for n in (5, 2, 8, 3)]
+    found = prompting.through(lm.stack.blocks, rows, start, batch=3, progress=False)
+    for row, states in zip(rows, found, strict=True):
+        alone = row[None]
+        for block in lm.stack.blocks:
+            alone, _ = block(alone)
+        torch.testing.assert_close(states, alone[0].detach(), atol=1e-5, rtol=1e-4)
