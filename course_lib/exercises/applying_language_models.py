@@ -86,6 +86,10 @@ pooling = Exercise(
                     "It is divided by the root of the number of tokens; by the number itself.",
                 ),
                 (
+                    lambda h, m: _kept(h, m).sum(dim=1) / (m.sum(dim=1, keepdim=True) + 1),
+                    "It is divided by one more than the number of tokens; to keep from 0 / 0, `.clamp(min=1)`.",
+                ),
+                (
                     lambda h, m: h[:, 0],
                     "This is the vector of the first token ([CLS] pooling); the mean of all tokens is asked for.",
                 ),
@@ -125,7 +129,8 @@ pooling = Exercise(
     crashes=[
         (
             "must match the size of tensor",
-            "The mask is (batch, length), the vectors (batch, length, d): give it a last dimension, `mask[..., None]`.",
+            "The mask is (batch, length), the vectors (batch, length, d): give it a last dimension, `mask[..., None]`. "
+            "The number of tokens needs one too, (batch, 1): `sum(dim=1, keepdim=True)`.",
         ),
         ("only supported for", "Turn the mask into numbers first: `mask.to(hidden)`."),
         ("Could not infer dtype", "A mean of nothing has no dtype: turn the mask into numbers, `mask.to(hidden)`."),
@@ -225,6 +230,22 @@ searching = Exercise(
                     "The columns are made 1 long; each vector is a row: normalise over the last dimension.",
                 ),
                 (
+                    lambda q, d, k: _found(q / q.norm() @ (d / d.norm()).T, k),
+                    "The whole matrix is divided by one length; each row has its own: `F.normalize(x, dim=-1)`.",
+                ),
+                (
+                    lambda q, d, k: _found(q @ d.T / (q.norm(dim=1) ** 2)[:, None] / d.norm(dim=1) ** 2, k),
+                    "It is divided by the squares of the lengths; by the lengths themselves.",
+                ),
+                (
+                    lambda q, d, k: (_found(_cosines(q, d), k)[0], _found(_cosines(q, d), k)[1] + 1),
+                    "The documents are counted from 1; their numbers begin at 0.",
+                ),
+                (
+                    lambda q, d, k: tuple(x.flip(-1) for x in _found(_cosines(q, d), k, largest=False)),
+                    "These are the documents farthest away: an `argsort` puts the smallest first.",
+                ),
+                (
                     lambda q, d, k: _found(_cosines(q, d), k, largest=False),
                     "These are the documents farthest away; the best have the largest cosine.",
                 ),
@@ -270,6 +291,10 @@ searching = Exercise(
             "shapes cannot be multiplied",
             "Queries are (n, d) and documents (m, d): transpose the documents, `queries @ documents.T`.",
         ),
+        (
+            "must match the size of tensor",
+            "Every query meets every document: one matrix product of the rows, made 1 long, gives all (n, m) cosines.",
+        ),
         ("k not in range", "There may be fewer than k documents: `min(k, len(documents))`."),
         ("index k out of range", "There may be fewer than k documents: `min(k, len(documents))`."),
         ("out of range", "There may be fewer than k documents: `min(k, len(documents))`."),
@@ -291,6 +316,7 @@ PROMPTS = [  # instruction, shots, text, names
     ("Opposites.", [], "up", ("Word", "Opposite")),
     ("", [("one", "uno"), ("two", "dos")], "three", ("English", "Spanish")),
     ("", [], "cat", ("Text", "Answer")),
+    ("Which bank?", [("bank", "river"), ("bank", "money")], "bank", ("Word", "Sense")),
     ("Say: what is it?", [("a: b\nc", "d: e")], "f: g", ("Text", "Answer")),
 ]
 
@@ -302,12 +328,14 @@ def _prompt_variant(
     between: str = "\n\n",
     order: Callable = list,
     put: Callable = lambda parts, shots, last: [*parts, *shots, last],
+    lead: str = "",
 ) -> Callable:
     """The prompt with one thing changed; for slips."""
 
     def variant(instruction, shots, text, names=("Text", "Answer")):
         solved = [shot(given, answer, *names) for given, answer in order(shots)]
-        return between.join(put(start(instruction), solved, last(text, *names)))
+        text = between.join(put(start(instruction), solved, last(text, *names)))
+        return instruction + lead + text if lead and instruction else text
 
     return variant
 
@@ -321,6 +349,31 @@ PROMPT_SLIPS = [
     (
         _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}:\n"),
         "There is a line break after the last colon: the answer would stand on a line of its own, as in no example.",
+    ),
+    (
+        _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}:\n\n"),
+        "There is an empty line after the last colon: it stands *between* the parts only; end with `:`.",
+    ),
+    (
+        _prompt_variant(start=lambda instruction: [], put=lambda parts, shots, last: [*shots, last], lead="\n"),
+        "The instruction and what follows it must be parted by an empty line too: two line breaks.",
+    ),
+    (
+        _prompt_variant(
+            shot=lambda given, answer, a, b: f"{a}:{given}\n{b}:{answer}", last=lambda text, a, b: f"{a}:{text}\n{b}:"
+        ),
+        "There is no space after the colons; `Thing: ice`. Only the last colon has none.",
+    ),
+    (
+        _prompt_variant(
+            shot=lambda given, answer, a, b: f"{a}: {given}\n\n{b}: {answer}",
+            last=lambda text, a, b: f"{a}: {text}\n\n{b}:",
+        ),
+        "There is an empty line between a text and its answer; one line break: the empty line parts the examples.",
+    ),
+    (
+        _prompt_variant(order=lambda shots: list(dict(shots).items())),
+        "Of two examples with the same text one is lost: `shots` is a list of pairs, not a dictionary.",
     ),
     (
         _prompt_variant(last=lambda text, a, b: f"{a}: {text}"),
@@ -470,7 +523,7 @@ def _layer(seed: int, d_in: int, d_out: int, bias: bool = True) -> nn.Linear:
 LAYERS = [
     ((_layer(0, 4, 3), 2, 8.0), _random(3, (5, 4))),
     ((_layer(1, 3, 6), 1, 2.0), _random(4, (2, 4, 3))),
-    ((_layer(2, 5, 5), 3, 3.0), _random(5, (2, 5))),
+    ((_layer(2, 5, 5), 2, 3.0), _random(5, (2, 5))),  # α / r is no whole number
 ]
 
 
@@ -599,6 +652,7 @@ LADDER = module_checks(
         (_detour(scale=lambda rank, alpha: alpha), "The factor is α; it is α / r."),
         (_detour(scale=lambda rank, alpha: rank / alpha), "The factor is turned round: α / r, not r / α."),
         (_detour(scale=lambda rank, alpha: alpha * rank), "The factor is α · r; it is α / r."),
+        (_detour(scale=lambda rank, alpha: alpha // rank), "The factor is cut to a whole number, `//`; it is α / r."),
         (_detour(scale=lambda rank, alpha: 1 / rank), "The factor is 1 / r; it is α / r."),
         (
             _detour(scale=lambda rank, alpha: alpha / rank**0.5),

@@ -160,6 +160,17 @@ def mean_pool(hidden, mask):
     (hidden * mask[..., None]).sum(dim=1)
 
 
+@wrong("10.1", "one too many", says="divided by one more than the number of tokens")
+def mean_pool(hidden, mask):
+    kept = mask[..., None].to(hidden)
+    return (hidden * kept).sum(dim=1) / (kept.sum(dim=1) + 1)
+
+
+@wrong("10.1", "count without a dimension", says="The number of tokens needs one too")
+def mean_pool(hidden, mask):
+    return hidden.masked_fill(~mask[..., None], 0).sum(1) / mask.sum(1).clamp(min=1)
+
+
 # --- 10.2 cosine search: right --------------------------------------------------------------------------------------
 
 
@@ -295,6 +306,36 @@ def cosine_search(queries, documents, k):
 @wrong("10.2", "not transposed", says="transpose the documents")
 def cosine_search(queries, documents, k):
     return tuple((F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1)).topk(k))
+
+
+@wrong("10.2", "one length for all", says="The whole matrix is divided by one length")
+def cosine_search(queries, documents, k):
+    return tuple((queries / queries.norm() @ (documents / documents.norm()).T).topk(min(k, len(documents))))
+
+
+@wrong("10.2", "squares", says="divided by the squares of the lengths")
+def cosine_search(queries, documents, k):
+    lengths = queries.norm(dim=-1, keepdim=True) ** 2 * documents.norm(dim=-1) ** 2
+    return tuple((queries @ documents.T / lengths).topk(min(k, len(documents))))
+
+
+@wrong("10.2", "from 1", says="The documents are counted from 1")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    values, places = cosines.topk(min(k, len(documents)))
+    return values, places + 1
+
+
+@wrong("10.2", "argsort", says="an `argsort` puts the smallest first")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    places = cosines.argsort(dim=1)[:, :k].flip(1)
+    return cosines.gather(1, places), places
+
+
+@wrong("10.2", "pair by pair", says="Every query meets every document")
+def cosine_search(queries, documents, k):
+    return tuple(F.cosine_similarity(queries, documents).topk(k))
 
 
 # --- 10.3 a few-shot prompt: right ----------------------------------------------------------------------------------
@@ -470,6 +511,44 @@ def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
 def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
     parts = [instruction] if instruction else []
     parts += [f"{names[0]}: {given}\n{names[1]}: {answer.upper()}" for given, answer in shots]
+    return "\n\n".join([*parts, f"{names[0]}: {text}\n{names[1]}:"])
+
+
+@wrong("10.3", "empty line at the end", says="There is an empty line after the last colon")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    prompt = instruction + "\n\n" if instruction else ""
+    for given, answer in [*shots, (text, None)]:
+        prompt += f"{names[0]}: {given}\n{names[1]}:" + (f" {answer}" if answer else "") + "\n\n"
+    return prompt
+
+
+@wrong("10.3", "instruction on the line above", says="The instruction and what follows it must be parted")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    prompt = instruction + "\n" if instruction else ""
+    for given, answer in shots:
+        prompt += f"{names[0]}: {given}\n{names[1]}: {answer}\n\n"
+    return prompt + f"{names[0]}: {text}\n{names[1]}:"
+
+
+@wrong("10.3", "no spaces at all", says="There is no space after the colons")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    parts = [instruction] if instruction else []
+    parts += [f"{names[0]}:{given}\n{names[1]}:{answer}" for given, answer in shots]
+    return "\n\n".join([*parts, f"{names[0]}:{text}\n{names[1]}:"])
+
+
+@wrong("10.3", "empty line inside", says="There is an empty line between a text and its answer")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    parts = [instruction] if instruction else []
+    for given, answer in shots:
+        parts += [f"{names[0]}: {given}", f"{names[1]}: {answer}"]
+    return "\n\n".join([*parts, f"{names[0]}: {text}", f"{names[1]}:"])
+
+
+@wrong("10.3", "a dictionary", says="not a dictionary")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    parts = [instruction] if instruction else []
+    parts += [f"{names[0]}: {given}\n{names[1]}: {answer}" for given, answer in dict(shots).items()]
     return "\n\n".join([*parts, f"{names[0]}: {text}\n{names[1]}:"])
 
 
@@ -836,3 +915,18 @@ class LoRA(nn.Module):
 @wrong("10.4", "a function", says="Expected a class")
 def LoRA(layer, rank, alpha):
     return layer
+
+
+@wrong("10.4", "whole numbers", says="cut to a whole number")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha // rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
