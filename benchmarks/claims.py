@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from course_lib import notebooks
 
@@ -26,10 +26,11 @@ def measured(path: Path, seed: int, threads: int) -> tuple[dict[str, str], bool]
         try:
             notebooks.execute(nbformat.read(path, as_version=4), **environment)
             held = True
-        except CellExecutionError as error:
+        except (CellExecutionError, DeadKernelError) as error:
             held = False
-            print(f"seed {seed}, {threads} threads: {str(error.evalue)[:500]}")
-        return json.loads(record.read_text(encoding="utf-8"))[path.stem].get("claims", {}), held
+            print(f"seed {seed}, {threads} threads: {str(getattr(error, 'evalue', error))[:500]}", flush=True)
+        known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+        return known.get(path.stem, {}).get("claims", {}), held
 
 
 def main() -> int:
