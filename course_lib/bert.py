@@ -162,15 +162,23 @@ class Pretraining(nn.Module):
 
 
 class SentenceClassifier(nn.Module):
-    """A class for a sentence, or for a pair (``segments`` tells them apart): (batch, classes). One class: a number."""
+    """A class for a sentence, or for a pair (``segments`` tells them apart): (batch, classes). One class: a number.
 
-    def __init__(self, encoder: Bert, classes: int):
+    It reads [CLS], as BERT does; with ``mean`` the mean of the tokens, for encoders that were trained in this way.
+    """
+
+    def __init__(self, encoder: Bert, classes: int, mean: bool = False):
         super().__init__()
-        self.encoder, self.classify = encoder, new_layer(encoder, classes)
+        self.encoder, self.classify, self.mean = encoder, new_layer(encoder, classes), mean
         self.dropout = nn.Dropout(encoder.shape.dropout)
 
+    def summary(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """What the new layer reads, one vector for each text: (batch, d)."""
+        hidden = self.encoder(ids, mask, segments)
+        return mean_of_tokens(hidden, mask) if self.mean else self.encoder.pooled(hidden)
+
     def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
-        return self.classify(self.dropout(self.encoder.pooled(self.encoder(ids, mask, segments))))
+        return self.classify(self.dropout(self.summary(ids, mask, segments)))
 
 
 class Tagger(nn.Module):
@@ -195,6 +203,14 @@ class SpanFinder(nn.Module):
     def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> tuple[Tensor, Tensor]:
         start, end = self.ends(self.encoder(ids, mask, segments)).unbind(dim=-1)
         return start, end
+
+
+def mean_of_tokens(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The mean over each text's tokens: hidden (batch, length, d), mask (batch,) or (batch, length) → (batch, d)."""
+    if mask is None:
+        return hidden.mean(dim=1)
+    inside = padding_mask(mask, hidden.shape[1])[:, 0, 0] if mask.dim() == 1 else mask.bool()
+    return (hidden * inside[..., None]).sum(dim=1) / inside.sum(dim=1, keepdim=True)
 
 
 def new_layer(encoder: Bert, outputs: int) -> nn.Linear:

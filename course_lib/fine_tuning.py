@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from course_lib import data, metrics, runtime
 from course_lib.bars import progress_bar
-from course_lib.bert import IGNORED, Bert
+from course_lib.bert import IGNORED, Bert, mean_of_tokens
 from course_lib.pretrained import load_bert
 from course_lib.probes import linear_probe, probe_accuracy
 from course_lib.readers import CONLL_TAGS, tagged
@@ -21,12 +21,6 @@ from course_lib.wordpiece import WordPiece, basic_words
 
 Inputs = tuple[Tensor, Tensor, Tensor]
 """ids, mask and segments, each (texts, longest): what every model of `bert.py` is called with."""
-
-
-def sentences(tokenizer: WordPiece, texts: Sequence[str], longest: int) -> Inputs:
-    """[CLS] text [SEP] for each text, cut at ``longest`` tokens and filled up to the same length."""
-    rows = [tokenizer.encode(text) for text in texts]
-    return filled([row if len(row) <= longest else torch.cat([row[: longest - 1], row[-1:]]) for row in rows])
 
 
 def filled(rows: Sequence[Tensor], pad: int = 0) -> Inputs:
@@ -107,7 +101,7 @@ def contestant(folder: Path | str, head: type[nn.Module], known: bool, seed: int
 
 def mean_vector(hidden: Tensor, inputs: Inputs) -> Tensor:
     """The mean of each text's token vectors, made 1 long: (batch, length, d) → (batch, d)."""
-    return F.normalize((hidden * inputs[1][..., None]).sum(dim=1), dim=-1)
+    return F.normalize(mean_of_tokens(hidden, inputs[1]), dim=-1)
 
 
 def shuffled(name: str, split: str | None, most: int, seed: int) -> list[dict]:
@@ -161,6 +155,27 @@ def accuracy_of_words(texts: Sequence[str], labels: Tensor, new: Sequence[str], 
     """The share of new texts whose label (0 or 1) a linear probe on bags of words names; words seen once are noise."""
     bags = [bag_of_words(part, list(words_occurring(texts, 2))) for part in (texts, new)]
     return probe_accuracy(linear_probe(bags[0], labels, 2, penalty=10.0), bags[1], new_labels)
+
+
+# --- a pair ---
+
+
+def scored_pairs(
+    tokenizer: WordPiece, rows: Sequence[dict], longest: int
+) -> tuple[list[tuple[str, ...]], list[Examples]]:
+    """Rows of `stsb` whose texts have at most ``longest`` tokens: the first and the second texts, and both as examples.
+
+    The target of each is people's score of the pair.
+    """
+    kept = []
+    for row in rows:
+        texts = row["sentence1"], row["sentence2"]
+        ids = [tokenizer.encode(text) for text in texts]
+        if max(map(len, ids)) <= longest:
+            kept.append((texts, ids, row["score"]))
+    texts, ids, scores = zip(*kept, strict=True)
+    sides = [Examples(filled(side), torch.tensor(scores)) for side in zip(*ids, strict=True)]
+    return list(zip(*texts, strict=True)), sides
 
 
 # --- each word ---

@@ -9,10 +9,12 @@ from course_lib.bert import (
     Bert,
     BertShape,
     MaskedLM,
+    SentenceClassifier,
     best_spans,
     classify,
     fine_tune,
     mask_tokens,
+    mean_of_tokens,
     pair_inputs,
 )
 from course_lib.wordpiece import WordPiece
@@ -53,6 +55,17 @@ def test_best_span_of_the_worked_example():
     assert best_spans(start, end, torch.tensor([[False, False, True]]), 2).tolist() == [[2, 2]]
 
 
+def test_a_sentence_is_read_at_cls_or_as_the_mean_of_its_tokens():
+    texts = fine_tuning.filled([row(2, 6, 7, 3), row(2, 8, 3)])
+    model = SentenceClassifier(encoder(), 2, mean=True).eval()
+    hidden = model.encoder(*texts)
+    torch.testing.assert_close(model.summary(*texts)[1], hidden[1, :3].mean(dim=0))
+    torch.testing.assert_close(model.summary(texts[0], texts[1].sum(dim=1)), model.summary(*texts))
+    torch.testing.assert_close(mean_of_tokens(hidden), hidden.mean(dim=1))
+    model.mean = False
+    torch.testing.assert_close(model.summary(*texts), model.encoder.pooled(hidden))
+
+
 def test_the_switch():
     model = encoder()
     everything = sum(p.numel() for p in model.parameters())
@@ -62,6 +75,19 @@ def test_the_switch():
     assert not model.embed.weight.requires_grad
     with pytest.raises(ValueError, match="Expected from 0 to 2 layers to fine-tune; got 3"):
         fine_tune(model, 3)
+
+
+def test_scored_pairs_leave_out_what_is_too_long():
+    rows = [
+        {"sentence1": "the cat sleeps", "sentence2": "the dog", "score": 1.5},
+        {"sentence1": "the cat saw the dog", "sentence2": "the cat", "score": 2.0},
+        {"sentence1": "the dog", "sentence2": "the cat", "score": 4.0},
+    ]
+    texts, (firsts, seconds) = fine_tuning.scored_pairs(TOKENIZER, rows, 6)
+    assert texts == [("the cat sleeps", "the dog"), ("the dog", "the cat")]
+    assert firsts.targets.tolist() == seconds.targets.tolist() == [1.5, 4.0]
+    assert firsts.lengths.tolist() == [6, 4]
+    assert seconds.inputs[0].tolist() == [[2, 6, 8, 3], [2, 6, 7, 3]]
 
 
 def test_words_of_several_pieces():
