@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_lib.attention import padding_mask
 from course_lib.ids import refuse_unfit_ids, refuse_unfit_numbers
 from course_lib.transformer import ACTIVATIONS, Shape, Stack, norm
 
@@ -35,6 +34,23 @@ class BertShape(Shape):
     pooler: bool = True  # checkpoints of models that never use it come without
     pre_norm: bool = False
     epsilon: float = 1e-12
+
+
+def mean_pool(hidden: Tensor, mask: Tensor) -> Tensor:
+    r"""One vector for each text, the mean of its tokens' vectors: $\sum_i m_i h_i / \sum_i m_i$.
+
+    hidden (batch, length, d); mask (batch, length), True at tokens and False at filling → (batch, d). A text without
+    any token is the zero vector.
+    """
+    kept = mask[..., None].to(hidden)  # (batch, length, 1): 1 or 0
+    return (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
+
+
+def true_tokens(ids: Tensor, mask: Tensor | None) -> Tensor:
+    """Any kind of mask (see above) as True at tokens and False at filling: (batch, length)."""
+    if mask is None:
+        return torch.ones_like(ids, dtype=torch.bool)
+    return torch.arange(ids.shape[1], device=ids.device) < mask[:, None] if mask.dim() == 1 else mask.bool()
 
 
 class Bert(nn.Module):
@@ -65,8 +81,7 @@ class Bert(nn.Module):
 
     def sentence_vectors(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """The mean of each text's token vectors, made 1 long: (batch, d). Sentence encoders such as MiniLM use it."""
-        inside = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
-        return F.normalize((self(ids, lengths) * inside[..., None]).sum(dim=1), dim=-1)
+        return F.normalize(mean_pool(self(ids, lengths), true_tokens(ids, lengths)), dim=-1)
 
     def attention_weights(
         self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None
@@ -91,7 +106,7 @@ class Bert(nn.Module):
         places = torch.arange(length, device=ids.device)
         x = self.norm(self.embed(ids) + self.segments(segments) + self.places(places))
         if mask is not None:
-            mask = padding_mask(mask, length) if mask.dim() == 1 else mask.bool()[:, None, None]
+            mask = true_tokens(ids, mask)[:, None, None]
         return self.dropout(x), mask
 
     def _refuse_unfit(self, ids: Tensor, mask: Tensor | None, segments: Tensor) -> None:
@@ -175,7 +190,7 @@ class SentenceClassifier(nn.Module):
     def summary(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """What the new layer reads, one vector for each text: (batch, d)."""
         hidden = self.encoder(ids, mask, segments)
-        return mean_of_tokens(hidden, mask) if self.mean else self.encoder.pooled(hidden)
+        return mean_pool(hidden, true_tokens(ids, mask)) if self.mean else self.encoder.pooled(hidden)
 
     def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         return self.classify(self.dropout(self.summary(ids, mask, segments)))
@@ -203,14 +218,6 @@ class SpanFinder(nn.Module):
     def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> tuple[Tensor, Tensor]:
         start, end = self.ends(self.encoder(ids, mask, segments)).unbind(dim=-1)
         return start, end
-
-
-def mean_of_tokens(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The mean over each text's tokens: hidden (batch, length, d), mask (batch,) or (batch, length) → (batch, d)."""
-    if mask is None:
-        return hidden.mean(dim=1)
-    inside = padding_mask(mask, hidden.shape[1])[:, 0, 0] if mask.dim() == 1 else mask.bool()
-    return (hidden * inside[..., None]).sum(dim=1) / inside.sum(dim=1, keepdim=True)
 
 
 def new_layer(encoder: Bert, outputs: int) -> nn.Linear:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from course_lib import data, metrics, runtime
 from course_lib.bars import progress_bar
-from course_lib.bert import IGNORED, Bert, mean_of_tokens
+from course_lib.bert import IGNORED, Bert, mean_pool
 from course_lib.pretrained import load_bert
 from course_lib.probes import linear_probe, probe_accuracy
 from course_lib.readers import CONLL_TAGS, tagged
@@ -101,7 +101,7 @@ def contestant(folder: Path | str, head: type[nn.Module], known: bool, seed: int
 
 def mean_vector(hidden: Tensor, inputs: Inputs) -> Tensor:
     """The mean of each text's token vectors, made 1 long: (batch, length, d) → (batch, d)."""
-    return F.normalize(mean_of_tokens(hidden, inputs[1]), dim=-1)
+    return F.normalize(mean_pool(hidden, inputs[1]), dim=-1)
 
 
 def shuffled(name: str, split: str | None, most: int, seed: int) -> list[dict]:

@@ -18,16 +18,6 @@ if TYPE_CHECKING:  # imported late: only lesson 10 needs them
     from faiss import Index
 
 
-def mean_pool(hidden: Tensor, mask: Tensor) -> Tensor:
-    r"""One vector for each text, the mean of its tokens' vectors: $\sum_i m_i h_i / \sum_i m_i$.
-
-    hidden (batch, length, d); mask (batch, length), True at tokens and False at filling → (batch, d). A text without
-    any token is the zero vector.
-    """
-    kept = mask[..., None].to(hidden)  # (batch, length, 1): 1 or 0
-    return (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
-
-
 def cosine_search(queries: Tensor, documents: Tensor, k: int) -> tuple[Tensor, Tensor]:
     r"""The ``k`` documents nearest in direction, $\cos(q, d) = q^\top d \,/\, \lVert q \rVert \lVert d \rVert$.
 

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from course_lib import decoding, lora, prompting, retrieval, senses, villages
-from course_lib.bert import Bert, BertShape
+from course_lib.bert import Bert, BertShape, mean_pool
 from course_lib.gpt import GPT, GPTShape
 from course_lib.wordpiece import basic_words
 
@@ -27,14 +27,12 @@ def lm():
 
 def test_mean_pool_gives_the_encoders_sentence_vectors(encoder):
     ids, lengths = torch.randint(40, (3, 9)), torch.tensor([9, 4, 1])
-    pooled = retrieval.mean_pool(encoder(ids, lengths), torch.arange(9) < lengths[:, None])
+    pooled = mean_pool(encoder(ids, lengths), torch.arange(9) < lengths[:, None])
     torch.testing.assert_close(F.normalize(pooled, dim=-1), encoder.sentence_vectors(ids, lengths))
 
 
 def test_mean_pool_without_tokens_is_zero():
-    assert torch.equal(
-        retrieval.mean_pool(torch.randn(2, 3, 4), torch.zeros(2, 3, dtype=torch.bool)), torch.zeros(2, 4)
-    )
+    assert torch.equal(mean_pool(torch.randn(2, 3, 4), torch.zeros(2, 3, dtype=torch.bool)), torch.zeros(2, 4))
 
 
 def test_exact_index_finds_what_cosine_search_finds():
