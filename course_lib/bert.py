@@ -241,10 +241,10 @@ def classify(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> t
     r"""The new layer of a task and its loss: scores $W h + b$, and the mean of $-\log p(\text{target})$.
 
     hidden (…, d), weight (classes, d), bias (classes), targets (…) → scores (…, classes) and one number. For a sentence
-    … is (batch), for its tokens (batch, length). Targets that are `IGNORED`, such as those of padding, do not count.
+    … is (batch), for its tokens (batch, length). Targets of −100, such as those of padding, do not count.
     """
     scores = hidden @ weight.T + bias
-    counted = targets != IGNORED
+    counted = targets != -100
     log_p = scores[counted].log_softmax(dim=-1)  # (targets that count, classes)
     return scores, -log_p.gather(-1, targets[counted][:, None]).mean()
 
@@ -264,7 +264,7 @@ def best_spans(start: Tensor, end: Tensor, inside: Tensor, longest: int) -> Tens
     return torch.stack([best // length, best % length], dim=1)
 
 
-def fine_tune(encoder: Bert, layers: int) -> int:
+def fine_tune(encoder: nn.Module, layers: int) -> int:
     """Let the upper ``layers`` blocks learn, and freeze the rest; returns how many numbers may change.
 
     0: all is frozen, and only what is put on top learns. As many as there are: all learns, the embeddings too. In
@@ -306,7 +306,7 @@ def mask_tokens(
     """The cloze test: choose 15 % of the tokens; the model must tell what they were. ids (…) → inputs (…), targets (…).
 
     Of the chosen, 80 % become ``mask_id``, 10 % a random word, and 10 % stay as they are: so the model must make
-    something of every word, not only of blanks. Targets are `IGNORED` at all others. Special tokens are neither
+    something of every word, not only of blanks. Targets are −100 at all others. Special tokens are neither
     chosen nor put in.
     """
     never = {mask_id, *special}
@@ -322,4 +322,4 @@ def mask_tokens(
     chosen = ordinary.to(ids.device)[ids] & (chance < 0.15)
     inputs = torch.where(chosen & (fate < 0.8), mask_id, ids)
     inputs = torch.where(chosen & (fate >= 0.9), random_words, inputs)
-    return inputs, ids.masked_fill(~chosen, IGNORED)
+    return inputs, ids.masked_fill(~chosen, -100)

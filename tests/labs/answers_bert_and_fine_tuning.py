@@ -3,7 +3,6 @@
 
 import torch
 from bank import Bank
-from torch import nn
 from torch.nn import functional as F
 
 BANK = Bank()
@@ -331,7 +330,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
         torch.cat([torch.tensor([cls]), a, torch.tensor([sep]), b, torch.tensor([sep])])
         for a, b in zip(firsts, seconds, strict=True)
     ]
-    fill = nn.utils.rnn.pad_sequence
+    fill = torch.nn.utils.rnn.pad_sequence
     segments = [
         torch.cat([torch.zeros(len(a) + 2).long(), torch.ones(len(b) + 1).long()])
         for a, b in zip(firsts, seconds, strict=True)
@@ -362,7 +361,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
     pairs = list(zip(firsts, seconds, strict=True))
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in pairs]
     kinds = [one([0] * (len(a) + 1) + [1] * (len(b) + 2)) for a, b in pairs]
-    fill = nn.utils.rnn.pad_sequence
+    fill = torch.nn.utils.rnn.pad_sequence
     mask = fill([torch.ones(len(row)) for row in rows], batch_first=True).bool()
     return fill(rows, batch_first=True, padding_value=pad), mask, fill(kinds, batch_first=True)
 
@@ -373,7 +372,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
     pairs = list(zip(firsts, seconds, strict=True))
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in pairs]
     kinds = [one([0] * (len(a) + 2) + [1] * len(b) + [0]) for a, b in pairs]
-    fill = nn.utils.rnn.pad_sequence
+    fill = torch.nn.utils.rnn.pad_sequence
     mask = fill([torch.ones(len(row)) for row in rows], batch_first=True).bool()
     return fill(rows, batch_first=True, padding_value=pad), mask, fill(kinds, batch_first=True)
 
@@ -382,7 +381,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask, (places >= one([[len(a) + 2] for a in firsts])).long()
@@ -392,7 +391,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask, (places < one([[len(a) + 2] for a in firsts])).long()
@@ -402,7 +401,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     mask = torch.arange(ids.shape[1]) < one([[len(row)] for row in rows])
     return ids, mask, mask.long()
 
@@ -411,7 +410,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     return ids, torch.arange(ids.shape[1]) < one([[len(row)] for row in rows]), torch.zeros_like(ids)
 
 
@@ -419,7 +418,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, ~mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
@@ -429,7 +428,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, torch.ones_like(mask), ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
@@ -439,7 +438,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask.long(), ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
@@ -449,7 +448,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask, (places >= one([[len(a) + 2] for a in firsts])) & mask
@@ -459,7 +458,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
@@ -469,7 +468,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask, ((places >= one([[len(a) + 1] for a in firsts])) & mask).long()
@@ -479,7 +478,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask, ((places >= one([[len(a) + 1] for a in firsts])) & mask).long()
@@ -490,7 +489,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     pairs = zip(firsts, seconds, strict=True)
     rows = [torch.cat([one([cls]), a, one([sep]), one([cls]), b, one([sep])]) for a, b in pairs]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
@@ -507,11 +506,11 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
     return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
 
 
-@wrong("8.2", "padding always 0", says="ids[")
+@wrong("8.2", "padding always 0", says="ids at [")
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     places = torch.arange(ids.shape[1])
     mask = places < one([[len(row)] for row in rows])
     return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()

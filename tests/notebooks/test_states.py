@@ -22,7 +22,7 @@ LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: 
 
 IMPORTS = """
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
