@@ -72,6 +72,7 @@ def index(documents: Tensor, neighbours: int | None = None) -> "Index":
         os.environ.setdefault("KMP_DUPLICATE_LIB_OK", "TRUE")
     import faiss
 
+    threads = torch.get_num_threads()
     faiss.omp_set_num_threads(1)
     vectors = F.normalize(documents.detach().float().cpu(), dim=-1).numpy()
     if neighbours is None:
@@ -79,4 +80,5 @@ def index(documents: Tensor, neighbours: int | None = None) -> "Index":
     else:
         made = faiss.IndexHNSWFlat(vectors.shape[1], neighbours, faiss.METRIC_INNER_PRODUCT)
     made.add(vectors)
+    torch.set_num_threads(threads)  # on Linux both share one OpenMP, and torch would be left with one thread, too
     return made

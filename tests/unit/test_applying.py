@@ -145,3 +145,13 @@ def test_through_is_each_row_alone(lm, start):
         for block in lm.stack.blocks:
             alone, _ = block(alone)
         torch.testing.assert_close(states, alone[0].detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_an_index_leaves_torch_its_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        retrieval.index(torch.randn(50, 8), neighbours=4)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
