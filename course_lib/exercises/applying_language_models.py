@@ -32,6 +32,8 @@ POOL = [
     (*_random(1, (2, 4, 7)), HOLES),
     (*_random(2, (3, 6, 2)), _mask([4, 0, 1], 6)),
 ]
+POOL[1][0][0, 2] = 0  # the vector of a token may be zero, too
+TOGETHER = "`hidden[mask]` throws the tokens of all texts together: each text has a mean of its own."
 
 
 def _kept(hidden: Tensor, mask: Tensor) -> Tensor:
@@ -114,9 +116,11 @@ pooling = Exercise(
                     lambda h, m: _kept(h, m).sum(dim=0) / m.sum(dim=0)[:, None].clamp(min=1),
                     "The mean runs over the texts of the batch; take it over the tokens, `dim=1`.",
                 ),
+                (lambda h, m: h[m].mean(dim=0), TOGETHER),
+                (lambda h, m: h[m].mean(dim=0).expand(len(h), -1), TOGETHER),
                 (
-                    lambda h, m: h[m].mean(dim=0).expand(len(h), -1),
-                    "`hidden[mask]` throws the tokens of all texts together: each text has a mean of its own.",
+                    lambda h, m: _kept(h, m).sum(dim=1) / (_kept(h, m) != 0).any(dim=-1).sum(dim=1, keepdim=True),
+                    "The tokens are counted by their vectors, which may be zero: count them in the mask.",
                 ),
                 (
                     lambda h, m: torch.stack([x[: int(k.sum())].mean(dim=0) for x, k in zip(h, m, strict=True)]),
@@ -153,7 +157,8 @@ def _search_cases() -> list[tuple]:
     for seed, (n, m, d, k) in enumerate([(3, 7, 4, 2), (1, 5, 6, 5), (4, 3, 2, 6), (5, 6, 3, 1)]):
         queries, documents, lengths = _random(seed, (n, d), (m, d), (m, 1))
         cases.append((queries * 3, documents * lengths.exp(), k))  # of very different lengths
-    return cases
+    worked = torch.tensor([[2.0, 0]]), torch.tensor([[0.0, 5], [3, 3], [1, 0]]), 2
+    return [*cases, worked]
 
 
 SEARCH = _search_cases()
@@ -194,6 +199,22 @@ def _cosines_first(answer: Callable) -> None:
             raise Wrong("The two results have changed places: first the cosines, then the places.")
 
 
+def _best_first(answer: Callable) -> None:
+    for queries, documents, k in SEARCH[:2]:
+        cosines = answer(queries, documents, k)[0]
+        if (cosines[:, 1:] > cosines[:, :-1]).any():
+            raise Wrong("In each row the best comes first: `topk` sorts, unless it is told `sorted=False`.")
+
+
+def _zero_vectors(answer: Callable) -> None:
+    queries, documents = torch.tensor([[1.0, 0], [0, 0]]), torch.tensor([[0.0, 0], [3, 3], [-1, 0]])
+    cosines = answer(queries, documents, 3)[0]
+    if cosines.isnan().any():
+        raise Wrong("A zero vector gives NaN, 0 / 0; its cosine with everything is 0: `F.normalize` leaves it at 0.")
+    if not torch.allclose(cosines, cosine_search(queries, documents, 3)[0], atol=1e-5):
+        raise Wrong("A zero vector among the queries or documents changes the cosines: its own are 0, with everything.")
+
+
 def _length_is_nothing(answer: Callable) -> None:
     queries, documents, k = SEARCH[0]
     factors = torch.arange(1.0, len(documents) + 1)[:, None]
@@ -210,9 +231,9 @@ searching = Exercise(
         _cosines_first,
         *function_checks(
             cosine_search,
-            [SEARCH[0], SEARCH[1], SEARCH[3]],
-            returns=["the cosines", "the places"],
-            properties=[_length_is_nothing],
+            [SEARCH[0], SEARCH[1], SEARCH[3], SEARCH[4]],
+            returns=["cosines", "places"],
+            properties=[_best_first, _length_is_nothing],
             slips=[
                 (
                     lambda q, d, k: _found(q @ d.T, k),
@@ -279,13 +300,30 @@ searching = Exercise(
                     "The sign is lost: a document of the opposite direction (cosine −1) is the worst, not the best.",
                 ),
                 (
+                    lambda q, d, k: (_cosines(q, d).gather(1, _found(q @ d.T, k)[1]), _found(q @ d.T, k)[1]),
+                    "These are cosines, but the documents are chosen by the dot product: choose by the cosine, too.",
+                ),
+                (
+                    lambda q, d, k: _found(_cosines(q, d).masked_fill(_cosines(q, d) > 0.9999, -torch.inf), k),
+                    "A document in the very direction of the query (cosine 1) is left out: it is the best there is.",
+                ),
+                (
+                    lambda q, d, k: _found(_cosines(q, d), min(k, len(q))),
+                    "Too few come back where there are few queries: the limit is `min(k, len(documents))`.",
+                ),
+                (
+                    lambda q, d, k: tuple(x.T for x in _found(_cosines(q, d), k)),
+                    "There is one column a query; one row a query is asked for.",
+                ),
+                (
                     lambda q, d, k: _found(_cosines(d, q), k),
                     "Queries and documents are swapped: for each query the best documents, one row a query.",
                 ),
             ],
         )[1:],
         _k_is_enough,
-        *function_checks(cosine_search, SEARCH[2:3], returns=["the cosines", "the places"])[-2:],
+        *function_checks(cosine_search, SEARCH[2:3], returns=["cosines", "places"])[-2:],
+        _zero_vectors,
     ],
     crashes=[
         (
@@ -318,7 +356,8 @@ PROMPTS = [  # instruction, shots, text, names
     ("", [("one", "uno"), ("two", "dos")], "three", ("English", "Spanish")),
     ("", [], "cat", ("Text", "Answer")),
     ("Which bank?", [("bank", "river"), ("bank", "money")], "bank", ("Word", "Sense")),
-    ("Say: what is it?", [("a: b\nc", "d: e")], "f: g", ("Text", "Answer")),
+    ("Say: what is {}?", [("a: b\nc", "d: {}")], "f: {} g", ("Text", "Answer")),
+    ("Go on counting.", [(str(n), str(n + 1)) for n in range(8)], "8", ("Number", "Next")),
 ]
 
 
@@ -392,6 +431,10 @@ PROMPT_SLIPS = [
         _prompt_variant(start=lambda instruction: [instruction]),
         "Without an instruction the prompt begins with an empty line: leave the part out if it is empty.",
     ),
+    (
+        _prompt_variant(put=lambda parts, shots, last: [*parts, "\n\n".join(shots), last]),
+        "Without examples there is an empty line too many: put each example into the list of parts by itself.",
+    ),
     (_prompt_variant(start=lambda instruction: []), "The instruction is missing."),
     (
         _prompt_variant(put=lambda parts, shots, last: [*shots, *parts, last]),
@@ -428,6 +471,10 @@ PROMPT_SLIPS = [
     (
         _prompt_variant(shot=lambda given, answer, a, b: f"{a}:{given}\n{b}:{answer}"),
         "In the examples there is no space after the colon; `Thing: ice`.",
+    ),
+    (
+        lambda instruction, shots, text, names=(): few_shot_prompt(instruction, shots, text, names[::-1]),
+        "The two names have changed places: `names[0]` stands before a text, `names[1]` before an answer.",
     ),
     (
         lambda instruction, shots, text, names=(): few_shot_prompt(instruction, shots, text),
@@ -476,7 +523,8 @@ def _the_prompt(answer: Callable) -> None:
                 (i for i, (g, w) in enumerate(zip(got, want, strict=False)) if g != w), min(len(got), len(want))
             )
             expected, came = (repr(t[max(0, place - 12) : place + 12]) for t in (want, got))
-            raise Wrong(f"With {len(case[1])} examples, from letter {place} on: expected …{expected}…, got …{came}….")
+            count = f"{len(case[1])} example{'' if len(case[1]) == 1 else 's'}"
+            raise Wrong(f"With {count}, from character {place} on: expected …{expected}…, got …{came}….")
 
 
 def _names_by_default(answer: Callable) -> None:
@@ -497,6 +545,7 @@ prompting = Exercise(
     crashes=[
         ("can only concatenate str", "A shot is a pair: take it apart, `for given, answer in shots`."),
         ("expected str instance", "`join` takes texts: make one text of each pair first."),
+        ("Replacement index", "A text may itself hold `{}`: put it in with an f-string, and call `format` on no text."),
         ("not enough values to unpack", "There may be no examples at all: then only instruction and text are left."),
         ("index out of range", "There may be no examples at all: then only instruction and text are left."),
     ],
@@ -540,7 +589,20 @@ def _detour(
 
 
 def _fresh(bias: bool = True) -> tuple[nn.Linear, Tensor]:
-    return _layer(6, 6, 4, bias), _random(7, (3, 6))[0]
+    return _layer(6, 6, 4, bias), _random(7, (64, 6))[0]
+
+
+def _has_parameters(answer: type[nn.Module]) -> None:
+    made = answer(_fresh()[0].double(), 2, 4.0)
+    for name in "AB":
+        value = getattr(made, name, None)
+        if isinstance(value, nn.Module):
+            raise Wrong(f"`self.{name}` is a module; make it a matrix, `nn.Parameter(…)`.")
+        if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
+            raise Wrong(
+                f"`self.{name}` is a plain tensor, which is not trained. First `.to(layer.weight)`, then "
+                "`nn.Parameter(…)`: `.to(…)` after `nn.Parameter` makes a plain tensor again."
+            )
 
 
 def _starts_as_the_layer(answer: type[nn.Module]) -> None:
@@ -557,8 +619,20 @@ def _starts_as_the_layer(answer: type[nn.Module]) -> None:
         )
     if made.A.std() == 0:
         raise Wrong("All numbers of A are equal: then all its rows learn the same. Begin with random numbers.")
-    if answer(nn.Linear(256, 4), 2, 4.0).A.abs().mean() > 1.2:
+    A, again = (answer(nn.Linear(256, 4), 8, 4.0).A for _ in range(2))
+    if A.abs().mean() > 1.2:
         raise Wrong("A begins with large numbers: then the first step of B changes the layer wildly. Use small ones.")
+    if len(A.unique(dim=0)) < len(A):
+        raise Wrong("Rows of A are equal: then they learn the same. Draw each number by itself, `torch.randn`.")
+    if torch.equal(A, again):
+        raise Wrong("Two layers begin with the very same A: draw random numbers, `torch.randn`, without a fixed seed.")
+    if A.mean().abs() > A.std() / 2:
+        raise Wrong(
+            f"The numbers of A have mean {A.mean():.2g} and spread {A.std():.2g}: then its rows are much alike. "
+            "Draw them around 0, `torch.randn`."
+        )
+    if made.layer is not layer:
+        raise Wrong("`self.layer` must be the layer that is given, itself: no copy, no new one.")
     if not torch.allclose(made(x), before, atol=1e-6):
         raise Wrong("Before any training its output must be that of the layer: do not change the layer's weights.")
 
@@ -575,7 +649,8 @@ def _only_the_detour_learns(answer: type[nn.Module]) -> None:
     with torch.no_grad():
         made.B.add_(1)
     made(x.requires_grad_()).sum().backward()
-    if x.grad is None or not torch.allclose(x.grad, made.merged().detach().sum(dim=0).expand_as(x.grad), atol=1e-4):
+    want = (layer.weight + 2 * made.B @ made.A).detach().sum(dim=0)  # 2: α/r
+    if x.grad is None or not torch.allclose(x.grad, want.expand_as(x.grad), atol=1e-4):
         raise Wrong("The gradient does not come through to x as it should: lower layers could not learn. No `no_grad`.")
 
 
@@ -586,14 +661,16 @@ def _without_a_bias(answer: type[nn.Module]) -> None:
         for own, theirs in ((made.A, want.A), (made.B, want.B)):
             own.copy_(torch.linspace(-1, 1, own.numel()).view_as(own))
             theirs.copy_(own)
+    if not torch.allclose(made(x), made(x), atol=1e-5):
+        raise Wrong("Two calls give different numbers: is there dropout? The formula has none.")
     if not torch.allclose(made(x), want(x), atol=1e-5):
         raise Wrong("With a layer that has no bias the numbers differ: call the layer itself, `self.layer(x)`.")
 
 
-def _of_the_layers_type(answer: type[nn.Module]) -> None:
+def _of_the_layers_dtype(answer: type[nn.Module]) -> None:
     made = answer(_fresh()[0].double(), 2, 4.0)
     if made.A.dtype != torch.float64 or made.B.dtype != torch.float64:
-        raise Wrong("The layer is float64, but A or B is not: `.to(layer.weight)` takes over type and device.")
+        raise Wrong("The layer is float64, but A or B is not: `.to(layer.weight)` takes over dtype and device.")
 
 
 def _merges(answer: type[nn.Module]) -> None:
@@ -605,16 +682,22 @@ def _merges(answer: type[nn.Module]) -> None:
         with torch.no_grad():
             made.A.copy_(_random(seed, tuple(made.A.shape))[0])
             made.B.copy_(_random(seed + 9, tuple(made.B.shape))[0])
-        weight = layer.weight.detach().clone()
-        got, scale, detour = made.merged(), alpha / rank, (made.B @ made.A).detach()
-        if not torch.equal(layer.weight, weight):
-            raise Wrong("`merged` changes the layer's weight; it must return a new matrix.")
+        before, scale, detour = copy.deepcopy(made.state_dict()), alpha / rank, (made.B @ made.A).detach()
+        weight = before["layer.weight"]
+        try:
+            got = made.merged()
+        except NotImplementedError:
+            raise Wrong("`__init__` and `forward` are right; `merged` is still to be written.") from None
+        for name, value in made.state_dict().items():
+            if not torch.equal(value, before[name]):
+                raise Wrong(f"`merged` changes {name}; it must return a new matrix and change nothing.")
         if isinstance(got, nn.Module):
             raise Wrong("`merged` returns a module; return the matrix W + α/r · B A.")
         if not isinstance(got, Tensor):
             raise Wrong(f"`merged` must return a matrix; got {describe(got)}.")
         if got.shape != weight.shape:
-            raise Wrong(f"`merged` must have the shape of W, {tuple(weight.shape)}; got {tuple(got.shape)}.")
+            wanted = f"`merged` must have the shape of W, {tuple(weight.shape)}; got {tuple(got.shape)}"
+            raise Wrong(f"{wanted}: `B @ A` is (out, in).")
         for wrong, sentence in (
             (detour * scale, "`merged` returns α/r · B A alone; add W."),
             (weight + detour, "`merged` leaves out the factor α/r."),
@@ -668,6 +751,10 @@ LADDER = module_checks(
             "The layer's bias is lost: call the layer itself, `self.layer(x)`.",
         ),
         (
+            _detour(straight=lambda x, weight, bias: F.linear(x, weight, 2 * bias)),
+            "The bias is added twice: `self.layer(x)` has added b already.",
+        ),
+        (
             _detour(scale=lambda rank, alpha: 0.0),
             "This is the layer alone; the detour α/r · B A x belongs to the sum.",
         ),
@@ -689,28 +776,27 @@ LADDER = module_checks(
         ),
     ],
 )
+SHAPES = (
+    "x is (…, in), A (r, in), B (out, r): first `x @ A.T`, (…, r), then `@ B.T`, (…, out). "
+    "And in `merged`: `B @ A` is (out, in)."
+)
 adapting = Exercise(
     id="10.4",
     title="a LoRA layer",
     reference=LoRA,
     checks=[
         *LADDER[:2],
+        _has_parameters,
         *map(_on_a_copy, LADDER[2:]),
         _starts_as_the_layer,
-        _of_the_layers_type,
+        _of_the_layers_dtype,
         _without_a_bias,
-        _merges,
         _only_the_detour_learns,
+        _merges,
     ],
     crashes=[
-        (
-            "shapes cannot be multiplied",
-            "x is (…, in), A (r, in), B (out, r): first `x @ A.T`, (…, r), then `@ B.T`, (…, out).",
-        ),
-        (
-            "must match the size of tensor",
-            "x is (…, in), A (r, in), B (out, r): first `x @ A.T`, (…, r), then `@ B.T`, (…, out).",
-        ),
+        ("shapes cannot be multiplied", SHAPES),
+        ("must match the size of tensor", SHAPES),
         ("has no attribute 'A'", "Call the two matrices `self.A` and `self.B`, and make them `nn.Parameter`."),
         ("has no attribute 'in_features'", "`layer` is an `nn.Linear`: it has `in_features` and `out_features`."),
     ],
@@ -719,7 +805,7 @@ adapting = Exercise(
         __init__:  super().__init__()
                    self.layer = the layer, frozen
                    self.A = a parameter (rank, in), random, small;  self.B = a parameter (out, rank), 0
-                            both of the layer's type and device: .to(layer.weight)
+                            both of the layer's dtype and device: first .to(layer.weight), then nn.Parameter
                    remember alpha / rank
         forward:   the layer's output of x, plus alpha / rank · (x times A transposed, times B transposed)
         merged:    the layer's weight plus alpha / rank · B A

@@ -171,13 +171,24 @@ def mean_pool(hidden, mask):
     return hidden.masked_fill(~mask[..., None], 0).sum(1) / mask.sum(1).clamp(min=1)
 
 
+@wrong("10.1", "all texts together, one vector", says="throws the tokens of all texts together")
+def mean_pool(hidden, mask):
+    return hidden[mask].mean(0)
+
+
+@wrong("10.1", "zero vectors not counted", says="count them in the mask")
+def mean_pool(hidden, mask):
+    kept = hidden * mask[..., None]
+    return kept.sum(dim=1) / (kept.abs().sum(dim=-1) > 0).sum(dim=1, keepdim=True).clamp(min=1)
+
+
 # --- 10.2 cosine search: right --------------------------------------------------------------------------------------
 
 
 @right("10.2", "norms by hand")
 def cosine_search(queries, documents, k):
     lengths = queries.norm(dim=1)[:, None] * documents.norm(dim=1)
-    cosines = queries @ documents.T / lengths
+    cosines = queries @ documents.T / lengths.clamp(min=1e-12)
     values, places = cosines.sort(dim=1, descending=True)
     return values[:, :k], places[:, :k]
 
@@ -193,7 +204,7 @@ def cosine_search(queries, documents, k):
 def cosine_search(queries, documents, k):
     values, places = [], []
     for q in queries:
-        c = (documents @ q) / (documents.pow(2).sum(1).sqrt() * q.pow(2).sum().sqrt())
+        c = (documents @ q) / (documents.pow(2).sum(1).sqrt() * q.pow(2).sum().sqrt() + 1e-12)
         order = c.argsort(descending=True)[:k]
         values.append(c[order])
         places.append(order)
@@ -336,6 +347,57 @@ def cosine_search(queries, documents, k):
 @wrong("10.2", "pair by pair", says="Every query meets every document")
 def cosine_search(queries, documents, k):
     return tuple(F.cosine_similarity(queries, documents).topk(k))
+
+
+@wrong("10.2", "NaN", says="A zero vector gives NaN, 0 / 0")
+def cosine_search(queries, documents, k):
+    lengths = queries.norm(dim=1)[:, None] * documents.norm(dim=1)
+    return tuple((queries @ documents.T / lengths).topk(min(k, len(documents))))
+
+
+@wrong("10.2", "zero vectors last", says="A zero vector among the queries or documents changes the cosines")
+def cosine_search(queries, documents, k):
+    lengths = queries.norm(dim=1)[:, None] * documents.norm(dim=1)
+    cosines = (queries @ documents.T / lengths).nan_to_num(-1.0)
+    return tuple(cosines.topk(min(k, len(documents))))
+
+
+@wrong("10.2", "no exact matches", says="it is the best there is")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    cosines[cosines >= 1 - 1e-6] = -torch.inf
+    return tuple(cosines.topk(min(k, len(documents))))
+
+
+@wrong("10.2", "queries counted", says="the limit is `min(k, len(documents))`")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    return tuple(cosines.topk(min(k, len(queries))))
+
+
+@wrong("10.2", "columns of queries", says="one row a query is asked for")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(documents, dim=-1) @ F.normalize(queries, dim=-1).T
+    return tuple(cosines.topk(min(k, len(documents)), dim=0))
+
+
+@wrong("10.2", "a list", says="Write `return cosines, places`")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    return list(cosines.topk(min(k, len(documents))))
+
+
+@wrong("10.2", "chosen by the dot product", says="chosen by the dot product")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    places = (queries @ documents.T).topk(min(k, len(documents))).indices
+    return cosines.gather(1, places), places
+
+
+@wrong("10.2", "not sorted", says="unless it is told `sorted=False`")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    return tuple(cosines.topk(min(k, len(documents)), sorted=False))
 
 
 # --- 10.3 a few-shot prompt: right ----------------------------------------------------------------------------------
@@ -507,7 +569,7 @@ def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
     return "\n\n".join(parts).rstrip()
 
 
-@wrong("10.3", "capital letters", says="from letter")
+@wrong("10.3", "capital letters", says="With 3 examples, from character")
 def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
     parts = [instruction] if instruction else []
     parts += [f"{names[0]}: {given}\n{names[1]}: {answer.upper()}" for given, answer in shots]
@@ -550,6 +612,41 @@ def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
     parts = [instruction] if instruction else []
     parts += [f"{names[0]}: {given}\n{names[1]}: {answer}" for given, answer in dict(shots).items()]
     return "\n\n".join([*parts, f"{names[0]}: {text}\n{names[1]}:"])
+
+
+@wrong("10.3", "three at the most", says="With 8 examples, from character")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    parts = [instruction] if instruction else []
+    parts += [f"{names[0]}: {given}\n{names[1]}: {answer}" for given, answer in shots[-3:]]
+    return "\n\n".join([*parts, f"{names[0]}: {text}\n{names[1]}:"])
+
+
+@wrong("10.3", "one capital letter", says="With 1 example, from character")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    parts = [instruction] if instruction else []
+    parts += [f"{names[0]}: {given}\n{names[1]}: {answer}" for given, answer in shots]
+    return "\n\n".join([*parts, f"{names[0]}: {text.replace('a ', 'A ')}\n{names[1]}:"])
+
+
+@wrong("10.3", "format of a text", says="A text may itself hold `{}`")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    parts = [instruction] if instruction else []
+    parts += [f"{names[0]}: {given}\n{names[1]}: {answer}" for given, answer in shots]
+    return "\n\n".join([*parts, (names[0] + ": " + text + "\n{}:").format(names[1])])
+
+
+@wrong("10.3", "no examples, an empty line", says="Without examples there is an empty line too many")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    solved = "\n\n".join(f"{names[0]}: {given}\n{names[1]}: {answer}" for given, answer in shots)
+    start = instruction + "\n\n" if instruction else ""
+    return start + solved + "\n\n" + f"{names[0]}: {text}\n{names[1]}:"
+
+
+@wrong("10.3", "all names swapped", says="`names[0]` stands before a text")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    parts = [instruction] if instruction else []
+    parts += [f"{names[1]}: {given}\n{names[0]}: {answer}" for given, answer in shots]
+    return "\n\n".join([*parts, f"{names[1]}: {text}\n{names[0]}:"])
 
 
 # --- 10.4 a LoRA layer: right ---------------------------------------------------------------------------------------
@@ -829,7 +926,7 @@ class LoRA(nn.Module):
         return self.layer(x) + self.scale * (x @ self.B.T @ self.A.T)
 
 
-@wrong("10.4", "no parameters", says="Expected the parameters A, B, layer.weight, layer.bias")
+@wrong("10.4", "no parameters", says="`self.A` is a plain tensor, which is not trained")
 class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
@@ -883,7 +980,7 @@ class LoRA(nn.Module):
         return self.scale * self.B @ self.A
 
 
-@wrong("10.4", "merged in place", says="`merged` changes the layer's weight")
+@wrong("10.4", "merged in place", says="`merged` changes layer.weight")
 class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
@@ -899,7 +996,7 @@ class LoRA(nn.Module):
         return self.layer.weight
 
 
-@wrong("10.4", "layers instead of matrices", says="Expected the parameters")
+@wrong("10.4", "layers instead of matrices", says="`self.A` is a module; make it a matrix")
 class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
@@ -930,3 +1027,176 @@ class LoRA(nn.Module):
 
     def merged(self):
         return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "parameters, then .to", says="`.to(…)` after `nn.Parameter` makes a plain tensor again")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features)).to(layer.weight)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank)).to(layer.weight)
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "A positive", says="Draw them around 0")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.rand(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "A of equal rows", says="Rows of A are equal")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(1, layer.in_features).repeat(rank, 1).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "A not random", says="Two layers begin with the very same A")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.eye(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "a copy", says="must be the layer that is given, itself")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = (
+            type(layer)(layer.in_features, layer.out_features, layer.bias is not None),
+            alpha / rank,
+        )
+        self.layer.load_state_dict(layer.state_dict())
+        self.layer.to(layer.weight).requires_grad_(False)
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "merged left", says="`merged` is still to be written")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        raise NotImplementedError
+
+
+@wrong("10.4", "dropout", says="is there dropout?")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (self.dropout(x) @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "bias twice", says="`self.layer(x)` has added b already")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.layer.bias + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "merged the other way round", says="`B @ A` is (out, in)")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.A @ self.B
+
+
+@wrong("10.4", "merged transposed", says="got (6, 4): `B @ A` is (out, in)")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight.T + self.scale * self.A.T @ self.B.T
+
+
+@wrong("10.4", "B emptied", says="`merged` changes B; it must return a new matrix and change nothing")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        weight = (self.layer.weight + self.scale * self.B @ self.A).detach()
+        self.B.data.zero_()
+        return weight
