@@ -259,12 +259,22 @@ def function_checks(
         return got
 
     def slip_made(answer: Callable) -> str:
-        """The sentence of the slip whose outputs equal the answer's on every case; else ''."""
-        for slip, sentence in slips:
-            with contextlib.suppress(Exception):
-                if all(_equal(_tuple(answer(*_copy(c))), _tuple(slip(*_copy(c))), tolerance) for c in cases):
-                    return sentence
+        """The sentence of the slip that gives the same on every case: all outputs, or the first wrong one; else ''."""
+        with contextlib.suppress(Exception):
+            got, want = results(answer), results(reference)
+            wrong = next(k for k in range(len(returns)) if not equal(got, want, slice(k, k + 1)))
+            for part in (slice(None), slice(wrong, wrong + 1)):
+                for slip, sentence in slips:
+                    with contextlib.suppress(Exception):
+                        if equal(got, results(slip), part):
+                            return sentence
         return ""
+
+    def results(function: Callable) -> list[tuple]:
+        return [_tuple(function(*_copy(inputs))) for inputs in cases]
+
+    def equal(got: list[tuple], want: list[tuple], part: slice) -> bool:
+        return all(_equal(g[part], w[part], tolerance) for g, w in zip(got, want, strict=True))
 
     def types(answer: Callable) -> None:
         outputs(answer, cases[0])
@@ -318,8 +328,9 @@ def function_checks(
         given = _copy(cases[0])
         answer(*given)
         for name, before, after in zip(arguments, cases[0], given, strict=True):
-            if isinstance(before, Tensor) and not (before.shape == after.shape and torch.equal(before, after)):
-                raise Wrong(f"It changes its input {name} in place: make a new tensor (no `+=`, no `name[...] =`).")
+            if not _same(before, after):
+                kind = "list" if isinstance(before, list) else "tensor"
+                raise Wrong(f"It changes its input {name} in place: make a new {kind} (no `+=`, no `name[...] =`).")
 
     def explained(check: Check) -> Check:
         """The check, with the slip's sentence where there is one."""
@@ -418,8 +429,17 @@ def module_checks(
     return [is_class, signature_check(reference), parameters, forward, *of_function]
 
 
-def _copy(inputs: tuple) -> tuple:
-    return tuple(v.clone() if isinstance(v, Tensor) else v for v in inputs)
+def _copy(inputs: Sequence) -> Sequence:
+    """The inputs with tensors, and lists of tensors, of their own."""
+    copies = (v.clone() if isinstance(v, Tensor) else _copy(v) if isinstance(v, list) else v for v in inputs)
+    return type(inputs)(copies)
+
+
+def _same(before: Any, after: Any) -> bool:
+    """Whether a tensor, or a list of tensors, is as it was."""
+    if isinstance(before, list):
+        return len(before) == len(after) and all(map(_same, before, after))
+    return not isinstance(before, Tensor) or (isinstance(after, Tensor) and torch.equal(before, after))
 
 
 def _tuple(result: Any) -> tuple:

@@ -1,6 +1,7 @@
 """Exercises of lesson 08: blanks, pairs, a task's layer and its loss, spans, what is frozen and what learns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from numbers import Integral
 
 import torch
@@ -12,10 +13,37 @@ from course_lib.checks import Exercise, Wrong, describe, function_checks, signat
 
 # --- 8.1 ---
 
-WORDS, BLANK, SPECIAL = 50, 4, (0, 2, 3)  # a small vocabulary, the number of [MASK], and of [PAD], [CLS], [SEP]
+MASK, WORDS, SPECIAL = 4, 50, (0, 2, 3)  # the number of [MASK], how many tokens there are, [PAD], [CLS] and [SEP]
 
 
-def _text(seed: int = 0, rows: int = 400, length: int = 50) -> Tensor:
+@dataclass(frozen=True)
+class _Call:
+    """What an answer was given, and what it returned, of the right type and shape."""
+
+    ids: Tensor
+    mask_id: int
+    vocabulary: int
+    special: Collection[int]
+    inputs: Tensor
+    targets: Tensor
+
+    @property
+    def chosen(self) -> Tensor:
+        return self.targets != IGNORED
+
+    @property
+    def words(self) -> Tensor:
+        return ~torch.isin(self.ids, torch.tensor([self.mask_id, *self.special]))
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Of the chosen: blanks, other words, unchanged."""
+        inputs, ids = self.inputs[self.chosen], self.ids[self.chosen]
+        blank, kept = inputs == self.mask_id, inputs == ids
+        return tuple(float(x.float().mean()) for x in (blank, ~blank & ~kept, kept))
+
+
+def _text(seed: int = 0, rows: int = 24, length: int = 50) -> Tensor:
     """[CLS] words [SEP], and padding at the end of every second row."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(5, WORDS, (rows, length), generator=generator)
@@ -25,86 +53,102 @@ def _text(seed: int = 0, rows: int = 400, length: int = 50) -> Tensor:
     return ids
 
 
-def _masked(answer: Callable, ids: Tensor | None = None, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Inputs and targets of an answer, of the right type and shape."""
-    ids = _text() if ids is None else ids
-    result = answer(ids, torch.Generator().manual_seed(seed), BLANK, WORDS, SPECIAL)
+def _call(
+    answer: Callable, ids: Tensor, mask_id: int = MASK, vocabulary: int = WORDS, special: Collection = SPECIAL, seed=0
+) -> _Call:
+    result = answer(ids, torch.Generator().manual_seed(seed), mask_id, vocabulary, special)
+    if isinstance(result, list) and len(result) == 2:
+        raise Wrong("Expected inputs and targets; got a list of 2. Write `return inputs, targets`.")
     if not (isinstance(result, tuple) and len(result) == 2):
         raise Wrong(f"Expected inputs and targets to be returned; got {describe(result)}.")
     for name, value in zip(("inputs", "targets"), result, strict=True):
         if not isinstance(value, Tensor) or value.shape != ids.shape:
             raise Wrong(f"Expected {name} to be {describe(ids)}; got {describe(value)}.")
-        if value.dtype != torch.int64:
-            raise Wrong(f"Expected {name} to be whole numbers, torch.int64 as the ids; got {value.dtype}.")
-    return result
+        _whole_numbers(name, value)
+    if [(value == IGNORED).any() for value in result] == [True, False]:
+        raise Wrong("Inputs and targets have changed places: return the inputs first.")
+    return _Call(ids, mask_id, vocabulary, special, *result)
+
+
+def _whole_numbers(name: str, value: Tensor) -> None:
+    if value.dtype != torch.int64:
+        raise Wrong(f"Expected {name} to be whole numbers, torch.int64 as those given; got {value.dtype}.")
 
 
 def _two_tensors(answer: Callable) -> None:
-    _masked(answer)
-    _masked(answer, _text(1, 3, 9))
+    _call(answer, _text())
+    _call(answer, _text(1, 3, 9))
+    _call(answer, _text(2).flatten())
+    _call(answer, _text(3).view(4, 6, 50))
 
 
 def _ids_kept(answer: Callable) -> None:
-    ids = _text()
-    given = ids.clone()
-    _masked(answer, given)
-    if not torch.equal(given, ids):
+    given = _text()
+    _call(answer, given)
+    if not torch.equal(given, _text()):
         raise Wrong("It changes its input ids in place: make new tensors (`torch.where`, `masked_fill`, `clone`).")
 
 
 def _follows_the_generator(answer: Callable) -> None:
-    first, again = _masked(answer), _masked(answer)
-    if not all(map(torch.equal, first, again)):
+    first, again, other = (_call(answer, _text(), seed=seed) for seed in (0, 0, 1))
+    if not (torch.equal(first.inputs, again.inputs) and torch.equal(first.targets, again.targets)):
         raise Wrong("Two calls with the same seed differ: draw everything with `generator=generator`.")
-    other = _masked(answer, seed=1)
-    if torch.equal(first[1], other[1]):
+    if torch.equal(first.targets, other.targets):
         raise Wrong("Another seed chooses the same tokens: draw them at random, with `generator=generator`.")
 
 
-def _targets_are_the_words(answer: Callable) -> None:
-    ids = _text()
-    inputs, targets = _masked(answer)
-    counted = targets != IGNORED
-    if counted.all():
+def _targets_are_the_words(call: _Call) -> None:
+    ids, inputs, targets, chosen = call.ids, call.inputs, call.targets, call.chosen
+    if chosen.all():
         raise Wrong("Every token has a target: those that were not chosen must be −100, so that they do not count.")
-    if not counted.any():
+    if not chosen.any():
         raise Wrong("No token has a target: the chosen ones keep their word as the target.")
-    if (targets[counted] == BLANK).all():
+    if (targets[chosen] == call.mask_id).all():
         raise Wrong("The targets are [MASK]: a target is the word that *was* there.")
-    if not torch.equal(targets[counted], ids[counted]):
-        if torch.equal(targets[counted], inputs[counted]):
+    if not torch.equal(targets[chosen], ids[chosen]):
+        if torch.equal(targets[chosen], inputs[chosen]):
             raise Wrong("The targets are the changed inputs: a target is the word that *was* there, in `ids`.")
         raise Wrong("A target must be the word that stands there in `ids`.")
-    if not torch.equal(inputs[~counted], ids[~counted]):
+    if not torch.equal(inputs[~chosen], ids[~chosen]):
         raise Wrong("Tokens change that have no target: only the chosen ones may be hidden.")
 
 
-def _specials_left_alone(answer: Callable) -> None:
-    ids = _text()
-    inputs, targets = _masked(answer)
-    for number, name in zip(SPECIAL, ("[PAD]", "[CLS]", "[SEP]"), strict=True):
-        if (targets[ids == number] != IGNORED).any():
-            raise Wrong(f"{name} is chosen: special tokens are no words, and are never hidden.")
-    if torch.isin(inputs, torch.tensor(SPECIAL))[~torch.isin(ids, torch.tensor(SPECIAL))].any():
-        raise Wrong("A word became a special token: random words are drawn from the ordinary ones only.")
-    blanks = ids.masked_fill(torch.rand(ids.shape, generator=torch.Generator().manual_seed(9)) < 0.3, BLANK)
-    if (_masked(answer, blanks)[1] == BLANK).any():
+def _only_words(call: _Call) -> None:
+    """Only words are chosen, and they become words or [MASK]."""
+    for number in call.special:
+        if (call.targets == number).any():
+            raise Wrong(f"The special token {number} is chosen: special tokens are no words, and are never hidden.")
+    if (call.targets == call.mask_id).any():
         raise Wrong("A [MASK] that stands in the text is chosen as a word: it is special too.")
+    if (call.inputs >= call.vocabulary).any():
+        raise Wrong(
+            f"Words go from 0 to vocabulary − 1, here {call.vocabulary - 1}; {call.inputs.max()} is drawn as a word."
+        )
+    if torch.isin(call.inputs, torch.tensor([*call.special]))[call.chosen].any():
+        raise Wrong("A word became a special token: random words are drawn from the ordinary ones only.")
+    if call.shares[0] == 0:
+        raise Wrong("No chosen token becomes `mask_id`: 80 % of them should.")
 
 
-def _shares(answer: Callable) -> tuple[float, float, float, float]:
-    """Chosen of all words; of the chosen: blanks, other words, unchanged."""
-    ids = _text(3, 2000)
-    inputs, targets = _masked(answer, ids, seed=3)
-    words, chosen = ~torch.isin(ids, torch.tensor(SPECIAL)), targets != IGNORED
-    blank, kept = inputs[chosen] == BLANK, inputs[chosen] == ids[chosen]
-    shares = chosen.sum() / words.sum(), blank.float().mean(), (~blank & ~kept).float().mean(), kept.float().mean()
-    return tuple(float(share) for share in shares)
+def _first_look(answer: Callable) -> None:
+    _targets_are_the_words(_call(answer, _text()))
 
 
-def _fifteen(answer: Callable) -> None:
-    chosen, *_ = _shares(answer)
+def _independent(call: _Call) -> None:
+    """Whether a word is chosen, and what becomes of it, does not depend on its place or its row."""
+    chosen, blank = (x[:, 1:-7].float() for x in (call.chosen, call.inputs == call.mask_id))  # words in every row
+    for shares, what in ((chosen.mean(dim=0), "chosen"), (blank.mean(dim=0), "hidden")):
+        if shares.max() - shares.min() > 0.06:
+            raise Wrong(f"Some places are {what} more often than others: draw a number for each token.")
+    if chosen.mean(dim=1).std() > 0.09:
+        raise Wrong("Some texts have far more blanks than others: draw a number for each token.")
+
+
+def _fifteen(call: _Call) -> None:
+    chosen = float(call.chosen.sum() / call.words.sum())
     if abs(chosen - 0.15) > 0.008:
+        if abs(chosen - 0.135) < 0.008 and call.shares[2] < 0.02:
+            raise Wrong(f"{chosen:.1%} of the words have a target: those that stay the same are asked for too, 15 %.")
         if abs(chosen - 0.12) < 0.008:
             raise Wrong(
                 "12 % of the words have a target: also those that become a random word or stay are asked for, 15 %."
@@ -112,14 +156,13 @@ def _fifteen(answer: Callable) -> None:
         if abs(chosen - 0.85) < 0.01:
             raise Wrong("85 % of the words are chosen: the comparison is turned round.")
         raise Wrong(f"{chosen:.1%} of the words are chosen; expected 15 %, each on its own.")
-    counts = (_masked(answer, _text(4, 2000), seed=4)[1] != IGNORED).sum(dim=1)
-    if counts.float().std() < 1:
+    if call.chosen.sum(dim=1).float().std() < 1:
         raise Wrong("Each text has the same number of blanks: choose each word on its own, with chance 0.15.")
 
 
-def _eighty_ten_ten(answer: Callable) -> None:
-    _, blank, other, kept = _shares(answer)
-    # one in 45 random words is the word itself
+def _eighty_ten_ten(call: _Call) -> None:
+    blank, other, kept = call.shares
+    # one in 46 random words is the word itself
     if abs(blank - 0.8) < 0.015 and abs(other - 0.1) < 0.012 and abs(kept - 0.1) < 0.012:
         return
     said = f"Of the chosen {blank:.0%} are [MASK], {other:.0%} another word, {kept:.0%} unchanged"
@@ -136,12 +179,10 @@ def _eighty_ten_ten(answer: Callable) -> None:
     raise Wrong(f"{said}; expected 80, 10 and 10 %.")
 
 
-def _every_word_may_come(answer: Callable) -> None:
-    ids = torch.full((2000, 50), 7)
-    inputs, targets = _masked(answer, ids, seed=6)
-    drawn = inputs[(targets != IGNORED) & (inputs != BLANK) & (inputs != 7)].bincount(minlength=WORDS)
-    never = set(range(WORDS)) - {7, BLANK, *SPECIAL}
-    missing = sorted(word for word in never if drawn[word] == 0)
+def _every_word_may_come(call: _Call) -> None:
+    changed = call.chosen & (call.inputs != MASK) & (call.inputs != call.ids)
+    drawn = call.inputs[changed].bincount(minlength=WORDS)
+    missing = sorted(word for word in set(range(WORDS)) - {MASK, *SPECIAL} if drawn[word] == 0)
     if drawn.count_nonzero() == 1:
         raise Wrong("All random words are the same one: draw a new one for each token.")
     if missing:
@@ -150,16 +191,39 @@ def _every_word_may_come(answer: Callable) -> None:
         raise Wrong("Some random words come far more often than others: all ordinary words are equally likely.")
 
 
-def _independent(answer: Callable) -> None:
-    """Whether a word is chosen, and what becomes of it, does not depend on its place or its row."""
-    inputs, targets = _masked(answer, torch.randint(5, WORDS, (3000, 40)), seed=7)
-    chosen = (targets != IGNORED).float()
-    blank = (inputs == BLANK).float()
-    for shares, what in ((chosen.mean(dim=0), "chosen"), (blank.mean(dim=0), "hidden")):
-        if shares.max() - shares.min() > 0.06:
-            raise Wrong(f"Some places are {what} more often than others: draw a number for each token.")
-    if chosen.mean(dim=1).std() > 0.09:
-        raise Wrong("Some texts have far more blanks than others: draw a number for each token.")
+def _many_words(answer: Callable) -> None:
+    """All shares are read off one long text: so an answer that goes from token to token is in time too."""
+    call = _call(answer, _text(3, 3000, 40), seed=3)
+    for check in (_only_words, _independent, _fifteen, _eighty_ten_ten, _every_word_may_come):
+        check(call)
+
+
+def _each_on_its_own(answer: Callable) -> None:
+    counts = {int(_call(answer, _text(4, 12), seed=seed).chosen.sum()) for seed in range(6)}
+    if len(counts) == 1:
+        raise Wrong(f"Each call chooses exactly {counts.pop()} words: choose each on its own, with chance 0.15.")
+
+
+def _other_numbers(answer: Callable) -> None:
+    generator = torch.Generator().manual_seed(5)
+    for mask_id, vocabulary, special in ((3, 30, range(3)), (0, 20, ()), (1, 9, (8, 2, 5))):
+        call = _call(answer, torch.randint(vocabulary, (2000,), generator=generator), mask_id, vocabulary, special)
+        try:
+            _targets_are_the_words(call)
+            _only_words(call)
+        except Wrong as error:
+            given = f"mask_id = {mask_id}, vocabulary = {vocabulary} and special = {special}"
+            raise Wrong(f"{error} This call has {given}.") from None
+
+
+def _blank_is_no_word(answer: Callable) -> None:
+    """With two words only, a [MASK] that is drawn as a random word shows."""
+    blank, *_ = _call(answer, torch.tensor([2, 4]).repeat(24_000), 1, 6, (0, 3, 5), seed=6).shares
+    if blank > 0.82:
+        raise Wrong(
+            f"With only two ordinary words {blank:.0%} of the chosen are [MASK], not 80 %: it is drawn as a random "
+            "word too, and it is none."
+        )
 
 
 mask = Exercise(
@@ -167,10 +231,15 @@ mask = Exercise(
     title="masking",
     reference=mask_tokens,
     checks=[
-        signature_check(mask_tokens), _two_tensors, _ids_kept, _targets_are_the_words, _follows_the_generator,
-        _specials_left_alone, _fifteen, _eighty_ten_ten, _every_word_may_come, _independent,
+        signature_check(mask_tokens), _two_tensors, _ids_kept, _first_look, _follows_the_generator, _many_words,
+        _each_on_its_own, _other_numbers, _blank_is_no_word,
     ],
     crashes=[
+        ("values to unpack", "`ids` may have any shape, one dimension or three: use `ids.shape` as a whole."),
+        ("tuple index out of range", "`ids` may have any shape, one dimension or three: use `ids.shape` as a whole."),
+        ("Dimension out of range", "`ids` may have any shape, one dimension or three: name no dimension."),
+        ("operand type(s) for +", "`special` may be a tuple, a range, or empty: `[*special, mask_id]` takes them all."),
+        ("can only concatenate", "`special` may be a tuple, a range, or empty: `[*special, mask_id]` takes them all."),
         ("out of range", "Numbers of words go from 0 to vocabulary − 1."),
         ("Boolean value of Tensor", "`special` is a handful of numbers: `torch.isin(ids, torch.tensor([...]))`."),
     ],
@@ -199,12 +268,15 @@ def _pairs(*lengths: tuple[int, int], pad: int = PAD, cls: int = CLS, sep: int =
     return firsts, seconds, cls, sep, pad
 
 
-PAIRS = [
-    _pairs((2, 3), (4, 2), (1, 1)),
-    _pairs((3, 1)),
-    _pairs((1, 4), (5, 5), (2, 6), (3, 3), pad=1, cls=2, sep=3),
-    _pairs((6, 1), (1, 2), pad=7),
-]
+def _pair_cases() -> list[tuple]:
+    cases = [
+        _pairs((2, 3), (4, 2), (1, 1)),
+        _pairs((3, 1)),
+        _pairs((1, 4), (5, 5), (2, 6), (3, 3), pad=1, cls=2, sep=3),
+        _pairs((6, 1), (1, 2), pad=7),
+    ]
+    cases[3][0][0][2] = 7  # a sentence may hold the number that fills up
+    return cases
 
 
 def _pair_variant(
@@ -230,24 +302,38 @@ def _pair_variant(
 
 
 def _pair_types(answer: Callable) -> None:
-    got = answer(*PAIRS[0])
-    if isinstance(got, tuple) and len(got) == 3:
-        _, mask, segments = got
-        if isinstance(mask, Tensor) and mask.dtype != torch.bool:
+    got = answer(*_pair_cases()[0])
+    if isinstance(got, tuple) and len(got) == 3 and all(isinstance(x, Tensor) for x in got):
+        ids, mask, segments = got
+        if segments.dtype == torch.bool != mask.dtype:
+            raise Wrong("Mask and segments have changed places: `return ids, mask, segments`.")
+        _whole_numbers("ids", ids)
+        if mask.dtype != torch.bool:
             raise Wrong(f"The mask must hold True and False (torch.bool); got {mask.dtype}.")
-        if isinstance(segments, Tensor) and segments.dtype == torch.bool:
-            raise Wrong("Segments are numbers, 0 and 1, that choose a row of an embedding: `.long()`.")
+        if segments.dtype != torch.int64:
+            raise Wrong(f"Segments are whole numbers, 0 and 1, for an embedding: `.long()`; got {segments.dtype}.")
+
+
+def _mask_by_pad(firsts, seconds, cls, sep, pad=0):
+    ids, _, segments = pair_inputs(firsts, seconds, cls, sep, pad)
+    return ids, ids != pad, segments
+
+
+def _too_wide(firsts, seconds, cls, sep, pad=0):
+    ids, mask, segments = pair_inputs(firsts, seconds, cls, sep, pad)
+    more = max(map(len, firsts)) + max(map(len, seconds)) + 3 - ids.shape[1]
+    return F.pad(ids, (0, more), value=pad), F.pad(mask, (0, more)), F.pad(segments, (0, more))
 
 
 def _pad_by_default(answer: Callable) -> None:
-    firsts, seconds, cls, sep, _ = PAIRS[0]
+    firsts, seconds, cls, sep, _ = _pair_cases()[0]
     if not torch.equal(answer(firsts, seconds, cls, sep)[0], pair_inputs(firsts, seconds, cls, sep)[0]):
         raise Wrong("Without a fifth argument texts are filled up with 0: `pad=0` in the first line.")
 
 
 _pair_checks = function_checks(
     pair_inputs,
-    PAIRS,
+    _pair_cases(),
     returns=["ids", "mask", "segments"],
     properties=[_pad_by_default],
     differentiable=False,
@@ -297,9 +383,22 @@ _pair_checks = function_checks(
             "The [SEP]s are hidden: they are text too.",
         ),
         (
-            _pair_variant(row=lambda a, b, cls, sep: [*cls, *a, *sep, *b, *sep], left=True),
-            "The texts are filled up at the front: fill them up at the end.",
+            _pair_variant(mask=lambda places, a, b: (places > 0) & (places < a + b + 2) & (places != a + 1)),
+            "[CLS] and the [SEP]s are hidden: they are text too.",
         ),
+        (
+            _mask_by_pad,
+            "The mask is False at a word: a sentence may hold the number `pad`; go by the lengths of the sentences.",
+        ),
+        (
+            _too_wide,
+            "The longest first and the longest second need not be one pair: the longest row is enough.",
+        ),
+        (
+            lambda firsts, seconds, cls, sep, pad=0: pair_inputs(firsts, seconds, cls, sep),
+            "`pad` is not used: fill up with it, which is not always 0.",
+        ),
+        (_pair_variant(left=True), "The texts are filled up at the front: fill them up at the end."),
         (
             _pair_variant(row=lambda a, b, cls, sep: [*cls, *b, *sep, *a, *sep]),
             "The two sentences have changed places: the first comes first.",
@@ -314,10 +413,10 @@ _pair_checks = function_checks(
 
 def _pair_frame(answer: Callable) -> None:
     """Which special token is missing, if the texts are too short or too long."""
-    got = answer(*PAIRS[1])
+    got = answer(*_pair_cases()[1])
     if not (isinstance(got, tuple) and got and isinstance(got[0], Tensor) and got[0].dim() == 2):
         return
-    ids, (first, second) = got[0][0].tolist(), (part[0].tolist() for part in PAIRS[1][:2])
+    ids, (first, second) = got[0][0].tolist(), (part[0].tolist() for part in _pair_cases()[1][:2])
     for row, sentence in (
         (
             [CLS, *first, SEP, *second],
@@ -428,6 +527,14 @@ head = Exercise(
                 "This is the sum of the losses; take the mean over the places that count.",
             ),
             (
+                _head_variant(loss=lambda nll, counted: ((nll * counted).sum(dim=-1) / counted.sum(dim=-1)).mean()),
+                "Each text's mean is taken first: take one mean over all places that count, of all texts together.",
+            ),
+            (
+                lambda h, w, b, targets: classify(h, w, b, targets.masked_fill(targets == 0, IGNORED)),
+                "Targets of 0 are left out: 0 is a class as any other, only −100 does not count.",
+            ),
+            (
                 _head_variant(loss=lambda nll, counted: -nll[counted].mean()),
                 "The sign is turned: the loss is *minus* the log of the probability.",
             ),
@@ -452,6 +559,10 @@ head = Exercise(
             (
                 _head_variant(logs=lambda scores: scores.log_softmax(dim=0)),
                 "The softmax runs over the batch: take it over the classes, the last dimension.",
+            ),
+            (
+                _head_variant(logs=lambda scores: scores.log_softmax(dim=1)),
+                "The softmax runs over the tokens (dim=1): take it over the classes, the last dimension, dim=-1.",
             ),
             (
                 _head_variant(logs=lambda scores: scores),
@@ -490,6 +601,8 @@ head = Exercise(
 
 # --- 8.4 ---
 
+WORKED = torch.tensor([[1.0, 4, 0]]), torch.tensor([[5.0, 1, 3]]), torch.ones(1, 3, dtype=torch.bool)
+
 
 def _span_cases() -> list[tuple]:
     cases = []
@@ -501,20 +614,23 @@ def _span_cases() -> list[tuple]:
         for row, first in enumerate(torch.randint(1, length - 2, (batch,), generator=generator).tolist()):
             inside[row, first : length - 1 - row % 2] = True
         cases.append((start, end, inside, longest))
-    return cases
+    start, end = (torch.randn(2, 16, 3, generator=torch.Generator().manual_seed(9))).unbind()
+    everywhere = torch.ones(16, 3, dtype=torch.bool)
+    return [*cases, (start, end, everywhere, 20), *((*WORKED, longest) for longest in (2, 1))]
 
 
 def _span_variant(
     allowed: Callable = lambda i, j, inside_i, inside_j, longest: inside_i & inside_j & (i <= j) & (j - i < longest),
     score: Callable = lambda s, e: s + e,
     pick: Callable = lambda best, length: torch.stack([best // length, best % length], dim=1),
+    fill: float = -torch.inf,
 ) -> Callable:
     def spans(start, end, inside, longest):
         length = start.shape[1]
         places = torch.arange(length)
         i, j = places[None, :, None], places[None, None, :]
         open_ = allowed(i, j, inside[:, :, None], inside[:, None, :], longest)
-        sums = score(start[:, :, None], end[:, None, :]).masked_fill(~open_, -torch.inf)
+        sums = score(start[:, :, None], end[:, None, :]).masked_fill(~open_, fill)
         return pick(sums.flatten(1).argmax(dim=1), length)
 
     return spans
@@ -532,24 +648,74 @@ def _start_first(start, end, inside, longest):
     return torch.cat([first, end.masked_fill(~allowed, -torch.inf).argmax(dim=1, keepdim=True)], dim=1)
 
 
+def _end_first(start, end, inside, longest):
+    """The best end, then the best start that it allows: the same, read from the back."""
+    found = _start_first(end.flip(1), start.flip(1), inside.flip(1), longest)
+    return start.shape[1] - 1 - found.flip(1)
+
+
 def _span_type(answer: Callable) -> None:
     got = answer(*_span_cases()[0])
     if isinstance(got, Tensor) and got.is_floating_point():
+        if (got == got.floor()).any():  # hardly ever true of scores
+            raise Wrong(f"Places are whole numbers, torch.int64; got {got.dtype}: divide with `//`.")
         raise Wrong("Expected places, whole numbers; got scores: `argmax` tells where the largest is.")
     if isinstance(got, tuple) and len(got) == 2 and all(isinstance(x, Tensor) for x in got):
         raise Wrong("Two tensors came back: put first and last side by side, `torch.stack([first, last], dim=1)`.")
+
+
+def _places_exist(answer: Callable) -> None:
+    for start, *more in _span_cases():
+        last = int(answer(start, *more).max())
+        if last >= start.shape[1]:
+            raise Wrong(
+                f"A text of {start.shape[1]} tokens has no place {last}: take the `argmax` of each text's own table, "
+                "flattened with `flatten(1)`."
+            )
+
+
+def _worked_example(answer: Callable) -> None:
+    for longest, want in ((2, (1, 2)), (1, (0, 0))):
+        got = tuple(answer(*WORKED, longest)[0].tolist())
+        if got != want:
+            raise Wrong(f"In the worked example with longest {longest} the best span is {want}; yours is {got}.")
 
 
 _span_checks = function_checks(
     best_spans,
     _span_cases(),
     returns=["spans"],
+    properties=[_places_exist, _worked_example],
     differentiable=False,
     slips=[
         (_each_alone, "Start and end are chosen each on its own: the end may come before the start. Score pairs."),
         (
             _start_first,
             "The best start is taken first, then an end: a weaker start with a better end is missed. Score pairs.",
+        ),
+        (
+            _end_first,
+            "The best end is taken first, then a start: a weaker end with a better start is missed. Score pairs.",
+        ),
+        (
+            lambda *given: _each_alone(*given).sort(dim=1).values,
+            "Start and end are chosen each on its own and then sorted: a start is no end. Score pairs.",
+        ),
+        (
+            _span_variant(fill=0.0),
+            "Sums below 0 lose to 0: give pairs that are not allowed −∞ (and begin a search for the best there).",
+        ),
+        (
+            _span_variant(lambda i, j, a, b, longest: (a | b) & (i <= j) & (j - i < longest)),
+            "One end inside the passage is not enough: both must be, so join the two with `&`.",
+        ),
+        (
+            _span_variant(score=lambda s, e: s.mT + e.mT),
+            "Start and end have changed places: `start[:, :, None] + end[:, None, :]` is (batch, first, last).",
+        ),
+        (
+            _span_variant(pick=lambda best, n: torch.stack([best // n, best % n - best // n + 1], dim=1)),
+            "First place and number of tokens came back: return the first and the last place.",
         ),
         (
             _span_variant(lambda i, j, a, b, longest: a & b & (i <= j) & (j - i <= longest)),
@@ -630,31 +796,38 @@ spans = Exercise(
 # --- 8.5 ---
 
 
-def _encoder(layers: int = 3, pooler: bool = True) -> Bert:
+def _encoder(layers: int = 3, **more: bool) -> Bert:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return Bert(BertShape(d=8, layers=layers, heads=2, d_ff=12, vocabulary=11, longest=6, pooler=pooler))
+        return Bert(BertShape(d=8, layers=layers, heads=2, d_ff=12, vocabulary=11, longest=6, **more))
 
 
 def _part(name: str, layers: int) -> str:
-    """Where a parameter lies: embeddings, pooler, or block 1, 2, …"""
+    """Where a parameter lies: embeddings, pooler, last norm, or block 1, 2, …"""
     if name.startswith("stack.blocks."):
         return f"block {int(name.split('.')[2]) + 1} of {layers}"
-    return "the pooler" if name.startswith("pooler") else "the embeddings"
+    return {"pooler": "the pooler", "stack": "the norm after the last block"}.get(name.split(".")[0], "the embeddings")
+
+
+def _switched(answer: Callable, encoder: Bert, layers: int) -> set[str]:
+    """The parts that learn after the answer's call."""
+    answer(encoder, layers)
+    if any("requires_grad" in vars(module) for module in encoder.modules()):
+        raise Wrong("`module.requires_grad = …` sets no parameter: a module needs `requires_grad_(…)`, with a `_`.")
+    deep = len(encoder.stack.blocks)
+    return {_part(name, deep) for name, p in encoder.named_parameters() if p.requires_grad}
 
 
 def _after(answer: Callable, encoder: Bert, layers: int, what: str = "") -> None:
     """The answer's flags compared with the reference's; the first that differs, in words."""
-    answer(encoder, layers)
-    deep = len(encoder.stack.blocks)
-    twin = _encoder(deep, encoder.pooler is not None)
-    fine_tune(twin, layers)
-    wanted = {name: p.requires_grad for name, p in twin.named_parameters()}
+    _switched(answer, encoder, layers)
+    learns = {name: p.requires_grad for name, p in encoder.named_parameters()}
+    fine_tune(encoder, layers)
     for name, p in encoder.named_parameters():
-        if p.requires_grad != wanted[name]:
-            where = _part(name, deep)
+        if p.requires_grad != learns[name]:
+            where = _part(name, len(encoder.stack.blocks))
             verb = "is" if where != "the embeddings" else "are"
-            found, want = ("learning", "frozen") if p.requires_grad else ("frozen", "learning")
+            found, want = ("learning", "frozen") if learns[name] else ("frozen", "learning")
             raise Wrong(f"With layers = {layers}{what}, {where} {verb} {found} and should be {want} ({name}).")
 
 
@@ -667,41 +840,43 @@ def _gives_a_count(answer: Callable) -> None:
 def _weights_kept(answer: Callable) -> None:
     encoder = _encoder()
     before = {name: w.clone() for name, w in encoder.state_dict().items()}
-    answer(encoder, 1)
-    after = encoder.state_dict()
-    if list(after) != list(before) or not all(torch.equal(after[name], w) for name, w in before.items()):
-        raise Wrong("The weights are no longer the same: freezing only says which may change.")
-    if any(not isinstance(p, nn.Parameter) for p in encoder.parameters()):
-        raise Wrong("A parameter was replaced: set its `requires_grad` instead.")
+    for layers in (0, 1, 3):
+        answer(encoder, layers)
+        after = encoder.state_dict()
+        if list(after) != list(before) or not all(torch.equal(after[name], w) for name, w in before.items()):
+            raise Wrong("The weights are no longer the same: freezing only says which may change.")
+        if any(not isinstance(p, nn.Parameter) for p in encoder.parameters()):
+            raise Wrong("A parameter was replaced: set its `requires_grad` instead.")
 
 
 def _all_frozen(answer: Callable) -> None:
     encoder = _encoder()
-    answer(encoder, 0)
+    blocks = [part for part in _switched(answer, encoder, 0) if part.startswith("block")]
     if all(p.requires_grad for p in encoder.parameters()):
         raise Wrong("With layers = 0 nothing is frozen: `requires_grad` must be False for every parameter.")
-    learning = {_part(name, 3) for name, p in encoder.named_parameters() if p.requires_grad}
-    if any("block" in part for part in learning):
+    if len(blocks) == 3:
         raise Wrong(
             "With layers = 0 a block learns: note that `blocks[-0:]` are all blocks; count from the front instead."
         )
+    if blocks:
+        raise Wrong(f"With layers = 0 {blocks[0]} learns, one too many: where does the first that learns stand?")
     _after(answer, _encoder(), 0)
 
 
 def _some_learn(answer: Callable) -> None:
-    encoder = _encoder()
-    answer(encoder, 1)
-    learning = {_part(name, 3) for name, p in encoder.named_parameters() if p.requires_grad}
+    learning = _switched(answer, _encoder(), 1)
     if "block 1 of 3" in learning and "block 3 of 3" not in learning:
         raise Wrong("The lowest block learns and the highest is frozen: the upper ones are the last in the list.")
     _after(answer, _encoder(), 1)
     _after(answer, _encoder(), 2)
     _after(answer, _encoder(5), 2)
+    _after(answer, _encoder(pre_norm=True), 2)
 
 
 def _all_learn(answer: Callable) -> None:
     _after(answer, _encoder(), 3)
     _after(answer, _encoder(1), 1)
+    _after(answer, _encoder(pre_norm=True), 3)
 
 
 def _no_pooler(answer: Callable) -> None:
@@ -717,7 +892,7 @@ def _back_and_forth(answer: Callable) -> None:
 
 def _the_count(answer: Callable) -> None:
     for deep, pooler, layers in ((3, True, 2), (3, True, 0), (3, True, 3), (2, False, 1)):
-        want, encoder = fine_tune(_encoder(deep, pooler), layers), _encoder(deep, pooler)
+        want, encoder = fine_tune(_encoder(deep, pooler=pooler), layers), _encoder(deep, pooler=pooler)
         got = answer(encoder, layers)
         if got == want:
             continue

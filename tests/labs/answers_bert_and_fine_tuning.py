@@ -39,8 +39,6 @@ EQUIVALENT = {
                 "0 <= min(never) <= max(never)",
                 "min(never) <= max(never) < vocabulary",
                 "-1 <= min(never) <= max(never) < vocabulary",
-                "0 <= min(special) <= max(never) < vocabulary",
-                "0 <= min(never) <= max(special) < vocabulary",
             )
         },
         "fate, chance = torch.rand(2, *ids.shape, **place).to(ids.device)": SAME,
@@ -132,6 +130,32 @@ def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
     return torch.where(hidden, mask_id, torch.where(other, drawn, ids)), ids.masked_fill(~chosen, -100)
 
 
+@right("8.1", "token by token")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    inputs, targets = [], []
+    for word in ids.flatten().tolist():
+        chosen = word != mask_id and word not in special and torch.rand((), generator=generator) < 0.15
+        targets.append(word if chosen else -100)
+        fate = float(torch.rand((), generator=generator)) if chosen else 1.0
+        if 0.8 <= fate < 0.9:
+            word = mask_id
+            while word == mask_id or word in special:
+                word = int(torch.randint(vocabulary, (), generator=generator))
+        inputs.append(mask_id if fate < 0.8 else word)
+    return torch.tensor(inputs).view(ids.shape), torch.tensor(targets).view(ids.shape)
+
+
+@right("8.1", "always another word")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word != mask_id and word not in special])
+    chance, fate = (torch.rand(ids.shape, generator=generator) for _ in range(2))
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    further = torch.randint(1, len(words), ids.shape, generator=generator)
+    others = words[(torch.searchsorted(words, ids) + further) % len(words)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
 # --- 8.1 wrong ------------------------------------------------------------------------------------------------------
 
 
@@ -168,7 +192,7 @@ def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
     return ids.masked_fill(chosen, mask_id), torch.full_like(ids, -100)
 
 
-@wrong("8.1", "specials chosen", says="[PAD] is chosen")
+@wrong("8.1", "specials chosen", says="The special token 0 is chosen")
 def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
     chosen, fate = torch.rand(2, *ids.shape, generator=generator)
     chosen = chosen < 0.15
@@ -219,8 +243,8 @@ def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
 def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
     words = torch.tensor(sorted(set(range(vocabulary)) - {mask_id, *special}))
     ordinary = torch.isin(ids, words)
-    order = torch.rand(ids.shape, generator=generator).masked_fill(~ordinary, 2.0).argsort(dim=1).argsort(dim=1)
-    chosen = ordinary & (order < (ordinary.sum(dim=1, keepdim=True) * 0.15).round())
+    order = torch.rand(ids.shape, generator=generator).masked_fill(~ordinary, 2.0).argsort(dim=-1).argsort(dim=-1)
+    chosen = ordinary & (order < (ordinary.sum(dim=-1, keepdim=True) * 0.15).round())
     fate = torch.rand(ids.shape, generator=generator)
     random_words = words[torch.randint(len(words), ids.shape, generator=generator)]
     inputs = ids.masked_fill(chosen & (fate < 0.8), mask_id)
@@ -303,6 +327,142 @@ def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
 def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
     chosen = (torch.rand(ids.shape, generator=generator) < 0.15) & ~torch.isin(ids, torch.tensor([mask_id, *special]))
     return ids.masked_fill(chosen, mask_id)
+
+
+@wrong("8.1", "a list", says="Write `return inputs, targets`")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return [torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)]
+
+
+@wrong("8.1", "targets first", says="Inputs and targets have changed places")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, ids, -100), torch.where(chosen, inputs, ids)
+
+
+@wrong("8.1", "kept words are not asked for", says="those that stay the same are asked for too")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    inputs = torch.where(chosen, inputs, ids)
+    return inputs, torch.where(inputs == ids, -100, ids)
+
+
+@wrong("8.1", "one number too many", says="here 49; 50 is drawn as a word")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary + 1) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "blanks drawn as words", says="it is drawn as a random word too")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    words = torch.tensor([word for word in range(vocabulary) if word not in special])
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "special as a tuple", says="`special` may be a tuple, a range, or empty")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in special + (mask_id,)])  # noqa: RUF005
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "special never empty", says="This call has mask_id = 0, vocabulary = 20 and special = ()")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (special and (mask_id, *special))])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "rows and columns", says="`ids` may have any shape")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    rows, columns = ids.shape
+    chance, fate = torch.rand(2, rows, columns, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "the columns of a row", says="use `ids.shape` as a whole")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, ids.shape[0], ids.shape[1], generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "fixed numbers", says="This call has mask_id = 3, vocabulary = 30 and special = range(0, 3)")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    mask_id, vocabulary, special = 4, 50, (0, 2, 3)
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "numbers above the blank's", says="The special token 1 is chosen")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word > mask_id or word == 1])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "exactly 15 % of the batch", says="Each call chooses exactly")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    fate = torch.rand(ids.shape, generator=generator)
+    found = torch.isin(ids, words).flatten().nonzero()[:, 0]
+    found = found[torch.randperm(len(found), generator=generator)[: round(0.15 * len(found))]]
+    chosen = torch.zeros(ids.numel(), dtype=torch.bool).index_fill(0, found, True).view(ids.shape)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
+@wrong("8.1", "a number for each place", says="Some places are chosen more often than others")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    fate = torch.rand(ids.shape, generator=generator)
+    chosen = (torch.rand(ids.shape[-1:], generator=generator) < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
 
 
 # --- 8.2 a pair's segments and mask: right --------------------------------------------------------------------------
@@ -444,7 +604,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
     return ids, mask.long(), ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
 
 
-@wrong("8.2", "Boolean segments", says="Segments are numbers")
+@wrong("8.2", "Boolean segments", says="Segments are whole numbers")
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
@@ -506,7 +666,7 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
     return ids, mask, ((places >= one([[len(a) + 2] for a in firsts])) & mask).long()
 
 
-@wrong("8.2", "padding always 0", says="ids at [")
+@wrong("8.2", "padding always 0", says="`pad` is not used")
 def pair_inputs(firsts, seconds, cls, sep, pad=0):
     one = torch.tensor
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
@@ -522,6 +682,110 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
     rows = [torch.cat([one([cls]), a, one([sep]), b, one([sep])]) for a, b in zip(firsts, seconds, strict=True)]
     ids = torch.stack(rows)
     return ids, torch.ones_like(ids).bool(), torch.zeros_like(ids)
+
+
+@wrong("8.2", "ids of floating point", says="Expected ids to be whole numbers")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    return ids.float(), mask, (second & mask).long()
+
+
+@wrong("8.2", "segments of floating point", says="Segments are whole numbers")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    return ids, mask, (second & mask).float()
+
+
+@wrong("8.2", "segments before the mask", says="Mask and segments have changed places")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    return ids, (second & mask).long(), mask
+
+
+@wrong("8.2", "mask by the padding's number", says="a sentence may hold the number `pad`")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = ids != pad
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    return ids, mask, (second & mask).long()
+
+
+@wrong("8.2", "special tokens hidden", says="[CLS] and the [SEP]s are hidden")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    mask = mask & (ids != cls) & (ids != sep)
+    return ids, mask, (second & mask).long()
+
+
+@wrong("8.2", "mask and segments of ones", says="The mask is True everywhere")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    return ids, torch.ones_like(mask), second.long()
+
+
+@wrong("8.2", "all filled up at the front", says="The texts are filled up at the front")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
+    mask = torch.tensor([[place >= width - len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    return ids, mask, (second & mask).long()
+
+
+@wrong("8.2", "second sentence first", says="The two sentences have changed places")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    firsts, seconds = seconds, firsts
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    return ids, mask, (second & mask).long()
+
+
+@wrong("8.2", "too wide", says="the longest row is enough")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, firsts)) + max(map(len, seconds)) + 3
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    return ids, mask, (second & mask).long()
+
+
+@wrong("8.2", "sentences changed", says="It changes its input firsts in place")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    second = torch.tensor([[place > len(a) + 1 for place in range(width)] for a in firsts])
+    for number, row in enumerate(rows):
+        firsts[number] = torch.tensor(row)
+    return ids, mask, (second & mask).long()
 
 
 # --- 8.3 a task's layer and its loss: right -------------------------------------------------------------------------
@@ -650,6 +914,34 @@ def classify(hidden, weight, bias, targets):
 def classify(hidden, weight, bias, targets):
     scores = hidden @ weight.T + bias
     return F.cross_entropy(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "softmax over the tokens", says="The softmax runs over the tokens")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    log_p, counted = scores.log_softmax(dim=1), targets != -100
+    return scores, F.nll_loss(log_p[counted], targets[counted])
+
+
+@wrong("8.3", "probabilities returned, loss right", says="Scores are returned after a softmax")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return scores.softmax(dim=-1), F.cross_entropy(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "mean of means", says="Each text's mean is taken first")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    if targets.dim() == 1:
+        return scores, F.cross_entropy(scores, targets)
+    return scores, torch.stack([F.cross_entropy(s, t) for s, t in zip(scores, targets, strict=True)]).mean()
+
+
+@wrong("8.3", "class 0 left out", says="Targets of 0 are left out")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    counted = targets > 0
+    return scores, F.cross_entropy(scores[counted], targets[counted])
 
 
 # --- 8.4 the best span: right ---------------------------------------------------------------------------------------
@@ -831,6 +1123,156 @@ def best_spans(start, end, inside, longest):
     return s.argmax(dim=1), e.argmax(dim=1)
 
 
+@wrong("8.4", "times the mask", says="Sums below 0 lose to 0")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = (sums * allowed).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "table turned", says="Start and end have changed places")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, None, :] + end[:, :, None]
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "one end inside", says="One end inside the passage is not enough")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & (inside[:, :, None] | inside[:, None, :])
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "first and length", says="First place and number of tokens came back")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length - best // length + 1], dim=1)
+
+
+@wrong("8.4", "one best for all", says="A text of 7 tokens has no place")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -torch.inf).argmax().expand(len(start))
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "divided by /", says="divide with `//`")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best / length, best % length], dim=1)
+
+
+@wrong("8.4", "rounded down", says="divide with `//`")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([(best / length).floor(), best % length], dim=1)
+
+
+@wrong("8.4", "never the last place", says="with longest 2 the best span is (1, 2); yours is (0, 0)")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    allowed[:, :, -1] = False
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "never the first place", says="with longest 1 the best span is (0, 0); yours is (1, 1)")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    allowed[:, 0] = False
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "no answer begins at the end", says="spans at [")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    allowed[:, -1] = False
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "longest longer than the text", says="It stopped with RuntimeError")
+def best_spans(start, end, inside, longest):
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    tables = [F.pad(s[:, : s.shape[1] - n] + e[:, n:], (0, n), value=-torch.inf) for n in range(longest)]
+    best = torch.stack(tables, dim=2).flatten(1).argmax(dim=1)
+    return torch.stack([best // longest, best // longest + best % longest], dim=1)
+
+
+@wrong("8.4", "end first", says="The best end is taken first")
+def best_spans(start, end, inside, longest):
+    found = []
+    for s, e, open_ in zip(start, end, inside, strict=True):
+        last = int(e.masked_fill(~open_, -torch.inf).argmax())
+        low = max(0, last - longest + 1)
+        found.append([low + int(s.masked_fill(~open_, -torch.inf)[low : last + 1].argmax()), last])
+    return torch.tensor(found)
+
+
+@wrong("8.4", "each on its own, sorted", says="and then sorted")
+def best_spans(start, end, inside, longest):
+    first, last = (x.masked_fill(~inside, -torch.inf).argmax(dim=1) for x in (start, end))
+    return torch.stack([torch.minimum(first, last), torch.maximum(first, last)], dim=1)
+
+
+@wrong("8.4", "best begins at 0", says="begin a search for the best there")
+def best_spans(start, end, inside, longest):
+    found = []
+    for s, e, open_ in zip(start, end, inside, strict=True):
+        best, place = 0.0, (0, 0)
+        for i in range(len(s)):
+            for j in range(i, min(i + longest, len(s))):
+                if open_[i] and open_[j] and s[i] + e[j] > best:
+                    best, place = s[i] + e[j], (i, j)
+        found.append(place)
+    return torch.tensor(found)
+
+
 # --- 8.5 frozen or fine-tuned: right --------------------------------------------------------------------------------
 
 
@@ -964,7 +1406,7 @@ def fine_tune(encoder, layers):
 def fine_tune(encoder, layers):
     deep = len(encoder.stack.blocks)
     if layers < deep:
-        for part in (encoder.embed, encoder.places, encoder.segments, encoder.norm):
+        for part in (encoder.embed, encoder.places, encoder.segments, encoder.norm, encoder.stack.norm):
             part.requires_grad_(False)
     for block in encoder.stack.blocks[: deep - layers]:
         block.requires_grad_(False)
@@ -1016,4 +1458,44 @@ def fine_tune(encoder, layers):
         for block in encoder.stack.blocks[: len(encoder.stack.blocks) - layers]:
             for parameter in block.parameters():
                 parameter.zero_()
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "one too many from the start", says="With layers = 0 block 3 of 3 learns, one too many")
+def fine_tune(encoder, layers):
+    deep = len(encoder.stack.blocks)
+    for number, block in enumerate(encoder.requires_grad_(layers == deep).stack.blocks):
+        block.requires_grad_(number >= deep - layers - 1)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "a flag of the module", says="a module needs `requires_grad_(…)`")
+def fine_tune(encoder, layers):
+    for parameter in encoder.parameters():
+        parameter.requires_grad = layers == len(encoder.stack.blocks)
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad = True
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad = layers > 0
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "the last norm learns", says="the norm after the last block is learning and should be frozen")
+def fine_tune(encoder, layers):
+    deep = len(encoder.stack.blocks)
+    encoder.requires_grad_(layers == deep)
+    upper = [*encoder.stack.blocks[deep - layers :], encoder.stack.norm, encoder.pooler]
+    for module in upper if layers else []:
+        if module is not None:
+            module.requires_grad_(True)
+    return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "pooler thrown away", says="The weights are no longer the same")
+def fine_tune(encoder, layers):
+    if layers == 0:
+        encoder.pooler = None
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
     return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
