@@ -64,11 +64,11 @@ def batches(
     Targets: the hidden words of the sentences and of the pairs, and whether the second half is from elsewhere.
     """
     whole = framed(rows)
+    draw_whole, draw_halved = whole.by_epoch(size), whole.by_epoch(max(2, size // 2))
 
     def draw(generator: torch.Generator) -> tuple[tuple[Inputs, Inputs], tuple[Tensor, Tensor, Tensor]]:
-        sentences = whole.rows(whole.drawn(size, generator))[0]
-        drawn = whole.drawn(max(2, size // 2), generator).tolist()
-        pairs, elsewhere = halves([rows[i] for i in drawn], generator, pair_inputs)
+        sentences = whole.rows(draw_whole(generator))[0]
+        pairs, elsewhere = halves([rows[i] for i in draw_halved(generator)], generator, pair_inputs)
         blanked = [mask_tokens(part[0], generator, MASK, vocabulary, range(MASK)) for part in (sentences, pairs)]
         inputs = tuple((ids, *part[1:]) for (ids, _), part in zip(blanked, (sentences, pairs), strict=True))
         return inputs, (blanked[0][1], blanked[1][1], elsewhere)

@@ -59,15 +59,15 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colou
 
 
 TASKS = {  # title: (tokens below, what is read off above {place: text})
-    "a pair: how similar?": (["[CLS]", "first", "…", "[SEP]", "second", "…", "[SEP]"], {0: "class or score"}),
     "a sentence: which class?": (["[CLS]", "a", "gripping", "film", ".", "[SEP]"], {0: "class"}),
-    "a question: where is the answer?": (
-        ["[CLS]", "who", "…", "[SEP]", "the", "text", "…", "[SEP]"],
-        {4: "start?\nend?", 5: "start?\nend?", 6: "start?\nend?"},
-    ),
+    "a pair: how similar?": (["[CLS]", "first", "…", "[SEP]", "second", "…", "[SEP]"], {0: "class or score"}),
     "each word: which tag?": (
         ["[CLS]", "Tom", "lives", "in", "Rome", "[SEP]"],
         dict(zip(range(1, 5), ["B-PER", "O", "O", "B-LOC"], strict=True)),
+    ),
+    "a question: where is the answer?": (
+        ["[CLS]", "who", "…", "[SEP]", "the", "text", "…", "[SEP]"],
+        {4: "start?\nend?", 5: "start?\nend?", 6: "start?\nend?"},
     ),
 }
 
@@ -75,7 +75,7 @@ TASKS = {  # title: (tokens below, what is read off above {place: text})
 def four_tasks(axes: Iterable[Axes]) -> None:
     """One encoder, four new layers: where each task of BERT's paper reads off its answer."""
     for ax, (title, (tokens, answers)) in zip(axes, TASKS.items(), strict=True):
-        ax.set(xlim=(-0.7, len(tokens) - 0.3), ylim=(-0.5, 3.9), title=title)
+        ax.set(xlim=(-0.7, len(tokens) - 0.3), ylim=(-0.5, 3.6), title=title)
         ax.axis("off")
         middle = (len(tokens) - 1) / 2
         ax.add_patch(Rectangle((-0.5, 1.0), len(tokens), 0.8, facecolor="white", edgecolor=ATTENTION, linewidth=1.8))

@@ -52,15 +52,29 @@ class Examples:
         """Some of the texts."""
         return Examples(tuple(x[rows] for x in self.inputs), self.targets[rows])
 
-    def drawn(self, size: int, generator: torch.Generator, pool: int = 8) -> Tensor:
-        """Rows of about equal length, (size): ``pool`` times as many at random, by length; one part of these."""
-        rows = torch.randint(len(self), (pool * size,), generator=generator)
-        rows = rows[self.lengths[rows].argsort()].view(pool, size)
-        return rows[torch.randint(pool, (), generator=generator)]
+    def by_epoch(self, size: int, pool: int = 8) -> Callable[[torch.Generator], Tensor]:
+        """Draws rows of about equal length, (size): every text once before any comes again, but for a rest.
+
+        ``pool`` times as many are drawn at random, sorted by length and cut into batches; the batches are shuffled.
+        """
+        if len(self) < size:
+            raise ValueError(f"Batches of {size} need at least as many texts; there are {len(self)}.")
+        waiting: list[Tensor] = []
+
+        def draw(generator: torch.Generator) -> Tensor:
+            if not waiting:
+                order = torch.randperm(len(self), generator=generator)[: len(self) // size * size]
+                parts = [part[self.lengths[part].argsort()] for part in order.split(pool * size)]
+                rows = torch.cat(parts).view(-1, size)
+                waiting.extend(rows[torch.randperm(len(rows), generator=generator)])
+            return waiting.pop()
+
+        return draw
 
     def batches(self, size: int) -> Callable:
         """Draws batches for `training.fit`."""
-        return lambda generator: self.rows(self.drawn(size, generator))
+        draw = self.by_epoch(size)
+        return lambda generator: self.rows(draw(generator))
 
 
 @torch.no_grad()
@@ -86,12 +100,20 @@ def predict(model: nn.Module, examples: Examples, answer: Callable[[object, Inpu
 def contestant(folder: Path | str, head: type[nn.Module], known: bool, seed: int, *outputs: int) -> nn.Module:
     """A head of `bert.py`, new, on the encoder in the folder: with its weights if they are ``known``, else random ones.
 
-    The table of word vectors stays as it is: half of the weights, of which a batch touches a handful. No dropout: in so
-    short a training hardly a text is seen twice.
+    The head's layer starts with scores of about ±1, whatever the length of the encoder's vectors; from BERT's 0.02 and
+    MiniLM's short vectors they start near 0, and the encoder learns late. The table of word vectors stays as it is:
+    half of the weights, of which a batch touches a handful. No dropout: in so short a training hardly a text is seen
+    twice.
     """
     encoder = load_bert(folder)
-    runtime.seed(seed)
+    generator = runtime.seed(seed)
     model = head(encoder if known else Bert(encoder.shape), *outputs)
+    some = torch.randint(encoder.shape.vocabulary, (8, 16), generator=generator)  # any tokens will do
+    with torch.no_grad():
+        length = model.encoder(some).norm(dim=-1).mean().item()
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2 and not name.startswith("encoder."):
+            nn.init.normal_(parameter, std=1 / length)
     model.encoder.embed.requires_grad_(False)
     for part in model.modules():
         if isinstance(part, nn.Dropout):
@@ -113,8 +135,10 @@ def shuffled(name: str, split: str | None, most: int, seed: int) -> list[dict]:
 def pair_batches(firsts: Examples, seconds: Examples, size: int) -> Callable:
     """Draws pairs of texts that are read each on its own: inputs of both, and the targets of the first."""
 
+    draw_rows = firsts.by_epoch(size)
+
     def draw(generator: torch.Generator) -> tuple[tuple[Inputs, Inputs], Tensor]:
-        rows = firsts.drawn(size, generator)
+        rows = draw_rows(generator)
         (first, targets), (second, _) = firsts.rows(rows), seconds.rows(rows)
         return (first, second), targets
 

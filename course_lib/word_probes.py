@@ -68,15 +68,19 @@ def kinds_of_names(rows: Iterable[dict]) -> list[Example]:
 
 @torch.no_grad()
 def at_words(encoder: Bert, tokenizer: WordPiece, examples: Sequence[Example], size: int = 50) -> Tensor:
-    """Every layer's vector of the word that is asked about, at its first piece: (layers + 1, examples, d)."""
-    device, vectors = next(encoder.parameters()).device, []
-    for start in range(0, len(examples), size):
-        sentences, asked, _ = zip(*examples[start : start + size], strict=True)
-        ids, firsts = zip(*(tokenizer.encode_words(words) for words in sentences), strict=True)
-        places = torch.stack([first[place] for first, place in zip(firsts, asked, strict=True)])
-        layers = encoder.layer_outputs(*(x.to(device) for x in filled(ids)))
-        vectors.append(torch.stack([layer[torch.arange(len(ids)), places].cpu() for layer in layers]))
-    return torch.cat(vectors, dim=1)
+    """Every layer's vector of the word that is asked about, at its first piece: (layers + 1, examples, d).
+
+    A sentence is read once, however many of its words are asked about.
+    """
+    device, found = next(encoder.parameters()).device, {}
+    sentences = sorted(dict.fromkeys(tuple(words) for words, _, _ in examples), key=len)
+    for start in range(0, len(sentences), size):
+        part = sentences[start : start + size]
+        ids, places = zip(*(tokenizer.encode_words(words) for words in part), strict=True)
+        layers = torch.stack(encoder.layer_outputs(*(x.to(device) for x in filled(ids)))).cpu()
+        for row, words in enumerate(part):
+            found[words] = layers[:, row, places[row]]  # (layers + 1, words, d)
+    return torch.stack([found[tuple(words)][:, place] for words, place, _ in examples], dim=1)
 
 
 def by_layer(
