@@ -58,7 +58,7 @@ class Recipe:
     layers: int = 3
     heads: int = 6
     d_ff: int = 512
-    dropout: float = 0.1
+    dropout: float = 0.2
     source_tokens: int = 8000
     target_tokens: int = 4000  # every one of them costs time in the last layer; those of the source cost nothing
     batch: int = 64

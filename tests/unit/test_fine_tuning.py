@@ -1,15 +1,18 @@
 """Lesson 08's pieces: inputs of pairs, spans, the switch, batches of like length, blanks, probes of words, costs."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
-from course_lib import cloze, costs, fine_tuning, metrics, word_probes
+from course_lib import cloze, costs, fine_tuning, metrics, pretrained, word_probes
 from course_lib.bert import (
     IGNORED,
     Bert,
     BertShape,
     MaskedLM,
     SentenceClassifier,
+    Tagger,
     best_spans,
     classify,
     fine_tune,
@@ -109,6 +112,29 @@ def test_examples_are_cut_at_their_longest_and_drawn_by_length():
         fine_tuning.Examples(fine_tuning.filled(rows), torch.arange(5))
 
 
+def test_every_text_comes_once_before_any_comes_again():
+    lengths = [5, 1, 9, 2, 8, 3, 7, 4, 6, 9]
+    examples = fine_tuning.Examples(fine_tuning.filled([torch.full((n,), 6) for n in lengths]), torch.arange(10))
+    draw, generator = examples.by_epoch(3), torch.Generator().manual_seed(0)
+    for _ in range(4):  # an epoch: three batches, one text is left over
+        epoch = [draw(generator).tolist() for _ in range(3)]
+        assert len({i for rows in epoch for i in rows}) == 9
+        spans = sorted((min(lengths[i] for i in rows), max(lengths[i] for i in rows)) for rows in epoch)
+        assert all(longest <= shortest for (_, longest), (shortest, _) in pairwise(spans))  # by length
+    with pytest.raises(ValueError, match="Batches of 11 need at least as many texts; there are 10"):
+        examples.by_epoch(11)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_contestants_scores_start_at_about_one(known):
+    folder = pretrained.weights("minilm")
+    tagger = fine_tuning.contestant(folder, Tagger, known, 0, 100)
+    with torch.no_grad():
+        scores = tagger(torch.randint(1000, 20_000, (4, 20), generator=torch.Generator().manual_seed(1)))
+    assert 0.5 < scores.std() < 2
+    assert not tagger.encoder.embed.weight.requires_grad
+
+
 def test_predictions_come_in_the_order_of_the_texts_and_leave_the_mode():
     model = encoder().train()
     rows = [torch.randint(5, 14, (n,)) for n in (4, 9, 2, 7, 3)]
@@ -185,6 +211,11 @@ def test_words_that_are_asked_about():
     assert sorted(label for _, _, label in known + new) == [0, 0, 1, 1]
     rows = word_probes.doers(["cat", "dog"], ["saw"])
     assert [words[place] for words, place, doer in rows if doer] == ["cat", "dog", "dog", "cat"]
+    model = encoder().eval()
+    vectors = word_probes.at_words(model, TOKENIZER, rows, size=2)  # (layers + 1, examples, d)
+    for i, (words, place, _) in enumerate(rows):
+        ids, places = TOKENIZER.encode_words(words)
+        torch.testing.assert_close(vectors[-1, i], model(ids[None])[0, places[place]].detach())
     shares = word_probes.by_layer(encoder(), TOKENIZER, rows, rows)
     assert len(shares) == 3
     assert word_probes.centre_of_gain([0.5, 0.5, 1.0]) == 2
