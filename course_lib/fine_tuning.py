@@ -152,8 +152,10 @@ def labelled(tokenizer: WordPiece, rows: Sequence[dict], longest: int, most: int
     """The texts of at most ``longest`` tokens, and as examples with their labels; at most ``most``."""
     texts, ids, labels = [], [], []
     for row in rows:
+        if len(ids) == most:
+            break
         numbers = tokenizer.encode(row["text"])
-        if len(numbers) <= longest and len(ids) < most:
+        if len(numbers) <= longest:
             texts.append(row["text"])
             ids.append(numbers)
             labels.append(row["label"])
@@ -256,8 +258,10 @@ def asked(tokenizer: WordPiece, rows: Sequence[dict], longest: int, most: int, p
     """
     questions, passages, targets = [], [], []
     for row in rows:
+        if len(targets) == most:
+            break
         question, passage = (tokenizer.encode(row[part])[1:-1] for part in ("question", "passage"))
-        if len(targets) < most and len(question) + len(passage) + 3 <= longest:
+        if len(question) + len(passage) + 3 <= longest:
             place = locate(tokenizer, row["passage"], row["answer"], row["start"])
             if place:
                 questions.append(question)
