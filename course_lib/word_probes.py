@@ -51,7 +51,7 @@ def noun_or_verb(texts: Sequence[Sequence[str]], most: int) -> tuple[list[Exampl
 def doers(people: Sequence[str], actions: Sequence[str]) -> list[Example]:
     """Active and passive sentences about two people; both nouns of each: 1 for the one who does it, 0 for the other.
 
-    Neither the noun, nor its place, nor the voice alone tells.
+    Neither the noun nor the voice alone tells; the place alone tells three of four, as in a passive it is another.
     """
     rows = []
     for one, other in permutations(people, 2):
