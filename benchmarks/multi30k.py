@@ -13,7 +13,7 @@ was stopped goes on. Width and optimiser were chosen by the training loss of sho
 
 The peer is the notebook "Attention is All You Need" of bentrevett/pytorch-seq2seq: 3 + 3 layers of width 256, the best
 of 10 epochs, 36.5 BLEU (36.09 in the version of commit 041994c) with greedy decoding on lower-cased words as spaCy cuts
-them, about 70 CPU-minutes on the machine of docs/benchmarks.md; this script does not run it. Ours are scored in the
+them, about 70 CPU-minutes on an older machine (docs/benchmarks.md); not run here. Ours are scored in the
 same way (`words`), and by sacrebleu on lower-cased text.
 """
 

@@ -52,19 +52,25 @@ class Examples:
         """Some of the texts."""
         return Examples(tuple(x[rows] for x in self.inputs), self.targets[rows])
 
-    def by_epoch(self, size: int, pool: int = 8) -> Callable[[torch.Generator], Tensor]:
+    def by_epoch(self, size: int) -> Callable[[torch.Generator], Tensor]:
         """Draws rows of about equal length, (size): every text once before any comes again, but for a rest.
 
-        ``pool`` times as many are drawn at random, sorted by length and cut into batches; the batches are shuffled.
+        Eight batches' rows are drawn at random, sorted by length and cut; then the batches are shuffled. With another
+        generator, that is, in another run, a new epoch begins.
         """
         if len(self) < size:
             raise ValueError(f"Batches of {size} need at least as many texts; there are {len(self)}.")
         waiting: list[Tensor] = []
+        of_run = None
 
         def draw(generator: torch.Generator) -> Tensor:
+            nonlocal of_run
+            if generator is not of_run:
+                waiting.clear()
+                of_run = generator
             if not waiting:
                 order = torch.randperm(len(self), generator=generator)[: len(self) // size * size]
-                parts = [part[self.lengths[part].argsort()] for part in order.split(pool * size)]
+                parts = [part[self.lengths[part].argsort()] for part in order.split(8 * size)]
                 rows = torch.cat(parts).view(-1, size)
                 waiting.extend(rows[torch.randperm(len(rows), generator=generator)])
             return waiting.pop()

@@ -121,6 +121,9 @@ def test_every_text_comes_once_before_any_comes_again():
         assert len({i for rows in epoch for i in rows}) == 9
         spans = sorted((min(lengths[i] for i in rows), max(lengths[i] for i in rows)) for rows in epoch)
         assert all(longest <= shortest for (_, longest), (shortest, _) in pairwise(spans))  # by length
+    runs = [torch.Generator().manual_seed(5) for _ in range(2)]
+    first, again = ([draw(run).tolist() for _ in range(4)] for run in runs)  # the first run stops within an epoch
+    assert first == again
     with pytest.raises(ValueError, match="Batches of 11 need at least as many texts; there are 10"):
         examples.by_epoch(11)
 
