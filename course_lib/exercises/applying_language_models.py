@@ -1,6 +1,7 @@
 """Exercises of lesson 10: mean pooling, cosine search, a few-shot prompt, a LoRA layer."""
 
 import copy
+import re
 from collections.abc import Callable
 
 import torch
@@ -52,6 +53,18 @@ def _no_token_no_nan(answer: Callable) -> None:
     if answer(hidden, mask).isnan().any():
         raise Wrong(
             "A text without any token becomes NaN, 0 / 0: divide by at least 1, `.clamp(min=1)`; its vector is 0."
+        )
+
+
+def _gradient_without_nan(answer: Callable) -> None:
+    hidden, mask = POOL[2]
+    given = hidden.clone().requires_grad_()
+    total = answer(given, mask).sum()
+    if total.requires_grad:
+        total.backward()
+    if given.grad is not None and given.grad.isnan().any():
+        raise Wrong(
+            "0 / 0 is repaired after the division, but its gradient stays NaN: divide by at least 1, `.clamp(min=1)`."
         )
 
 
@@ -129,6 +142,7 @@ pooling = Exercise(
             ],
         )[1:],
         _no_token_no_nan,
+        _gradient_without_nan,
         *function_checks(mean_pool, POOL[2:], returns=["the vectors"])[-2:],
     ],
     crashes=[
@@ -173,6 +187,14 @@ def _cosines(q: Tensor, d: Tensor) -> Tensor:
     return F.normalize(q, dim=-1) @ F.normalize(d, dim=-1).T
 
 
+def _cosines_at(q: Tensor, d: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    return _cosines(q, d).gather(1, places), places
+
+
+def _distances(q: Tensor, d: Tensor) -> Tensor:
+    return torch.cdist(F.normalize(q, dim=-1), F.normalize(d, dim=-1))
+
+
 def _k_is_enough(answer: Callable) -> None:
     queries, documents, k = SEARCH[2]
     try:
@@ -199,11 +221,23 @@ def _cosines_first(answer: Callable) -> None:
             raise Wrong("The two results have changed places: first the cosines, then the places.")
 
 
+GATHER = (
+    "The places are right, but the first result does not belong to them: take the cosines at the places, "
+    "`cosines.gather(1, places)`."
+)
+
+
 def _best_first(answer: Callable) -> None:
     for queries, documents, k in SEARCH[:2]:
-        cosines = answer(queries, documents, k)[0]
-        if (cosines[:, 1:] > cosines[:, :-1]).any():
+        cosines, places = answer(queries, documents, k)
+        if not (cosines[:, 1:] > cosines[:, :-1]).any():
+            continue
+        at_places = _cosines(queries, documents).gather(1, places.clamp(0, len(documents) - 1))
+        if torch.allclose(cosines, at_places, atol=1e-5):
             raise Wrong("In each row the best comes first: `topk` sorts, unless it is told `sorted=False`.")
+        if torch.equal(places, cosine_search(queries, documents, k)[1]):
+            raise Wrong(GATHER)
+        raise Wrong("The first result does not hold the cosines of the documents in the second, best first.")
 
 
 def _zero_vectors(answer: Callable) -> None:
@@ -222,6 +256,125 @@ def _length_is_nothing(answer: Callable) -> None:
         raise Wrong("Longer documents change the order: the cosine looks at directions only. Divide by both lengths.")
 
 
+def _rows(check: Check) -> Check:
+    """The check; where it finds other shapes and knows no reason, it says what a row is."""
+
+    def checked(answer: Callable) -> None:
+        try:
+            check(answer)
+        except Wrong as error:
+            bare = re.fullmatch(r"Expected \w+ of shape .*; got \(.*\)\.", str(error))
+            row = " One row for each query: `queries @ documents.T` is (n, m); the best k along `dim=1`, `[:, :k]`."
+            raise Wrong(f"{error}{row if bare else ''}") from None
+
+    return checked
+
+
+SEARCH_LADDER = function_checks(
+    cosine_search,
+    [SEARCH[0], SEARCH[1], SEARCH[3], SEARCH[4]],
+    returns=["cosines", "places"],
+    properties=[_best_first, _length_is_nothing],
+    slips=[
+        (
+            lambda q, d, k: _found(q @ d.T, k),
+            "These are dot products: long vectors win. Make queries and documents 1 long first.",
+        ),
+        (
+            lambda q, d, k: _found(F.normalize(q, dim=-1) @ d.T, k),
+            "The documents are not made 1 long: long ones win whatever they say.",
+        ),
+        (
+            lambda q, d, k: _found(q @ F.normalize(d, dim=-1).T, k),
+            "The order is right, but the queries are not made 1 long: the cosines come out too large.",
+        ),
+        (
+            lambda q, d, k: _found(F.normalize(q, dim=0) @ F.normalize(d, dim=0).T, k),
+            "The columns are made 1 long; each vector is a row: normalise over the last dimension.",
+        ),
+        (
+            lambda q, d, k: _found(q / q.norm() @ (d / d.norm()).T, k),
+            "The whole matrix is divided by one length; each row has its own: `F.normalize(x, dim=-1)`.",
+        ),
+        (
+            lambda q, d, k: _found(q @ d.T / (q.norm(dim=1) ** 2)[:, None] / d.norm(dim=1) ** 2, k),
+            "It is divided by the squares of the lengths; by the lengths themselves.",
+        ),
+        (
+            lambda q, d, k: (_found(_cosines(q, d), k)[0], _found(_cosines(q, d), k)[1] + 1),
+            "The documents are counted from 1; their numbers begin at 0.",
+        ),
+        (
+            lambda q, d, k: tuple(x.flip(-1) for x in _found(_cosines(q, d), k, largest=False)),
+            "These are the documents farthest away: an `argsort` puts the smallest first.",
+        ),
+        (
+            lambda q, d, k: _found(_cosines(q, d), k, largest=False),
+            "These are the documents farthest away; the best have the largest cosine.",
+        ),
+        (
+            lambda q, d, k: tuple(x.flip(-1) for x in _found(_cosines(q, d), k)),
+            "The right documents, but the worst of them first: best first.",
+        ),
+        (
+            lambda q, d, k: tuple(x[:, :1] for x in _found(_cosines(q, d), k)),
+            "Only the best one comes back; k are asked for.",
+        ),
+        (
+            lambda q, d, k: _found(_cosines(q, d), len(d)),
+            "All documents come back; only the best k are asked for.",
+        ),
+        (
+            lambda q, d, k: _found(-torch.cdist(q, d), k),
+            "These are (negative) distances: the cosine compares directions.",
+        ),
+        (
+            lambda q, d, k: _found(torch.cdist(q, d), k, largest=False),
+            "These are distances; the cosine is asked for: it compares directions, whatever the lengths.",
+        ),
+        (
+            lambda q, d, k: _found(_distances(q, d), k, largest=False),
+            "The right documents, but with the distances of vectors made 1 long; return the cosines.",
+        ),
+        (
+            lambda q, d, k: _cosines_at(q, d, _found(torch.cdist(q, d), k, largest=False)[1]),
+            "These are cosines, but the documents are the nearest by distance, not by direction: choose by the cosine.",
+        ),
+        (lambda q, d, k: (_cosines(q, d)[:, :k], _found(_cosines(q, d), k)[1]), GATHER),
+        (
+            lambda q, d, k: _found(1 - _cosines(q, d), k, largest=False),
+            "The right documents, but with the cosine distance, 1 − cos; return the cosine.",
+        ),
+        (
+            lambda q, d, k: _found(_cosines(q, d).softmax(dim=-1), k),
+            "A softmax has been taken: the order is the same, but these are no cosines.",
+        ),
+        (
+            lambda q, d, k: _found(_cosines(q, d).abs(), k),
+            "The sign is lost: a document of the opposite direction (cosine −1) is the worst, not the best.",
+        ),
+        (
+            lambda q, d, k: _cosines_at(q, d, _found(q @ d.T, k)[1]),
+            "These are cosines, but the documents are chosen by the dot product: choose by the cosine, too.",
+        ),
+        (
+            lambda q, d, k: _found(_cosines(q, d).masked_fill(_cosines(q, d) > 0.9999, -torch.inf), k),
+            "A document in the very direction of the query (cosine 1) is left out: it is the best there is.",
+        ),
+        (
+            lambda q, d, k: _found(_cosines(q, d), min(k, len(q))),
+            "Too few come back where there are few queries: the limit is `min(k, len(documents))`.",
+        ),
+        (
+            lambda q, d, k: tuple(x.T for x in _found(_cosines(q, d), k)),
+            "There is one column a query; one row a query is asked for.",
+        ),
+        (
+            lambda q, d, k: _found(_cosines(d, q), k),
+            "Queries and documents are swapped: for each query the best documents, one row a query.",
+        ),
+    ],
+)
 searching = Exercise(
     id="10.2",
     title="cosine search",
@@ -229,98 +382,8 @@ searching = Exercise(
     checks=[
         signature_check(cosine_search),
         _cosines_first,
-        *function_checks(
-            cosine_search,
-            [SEARCH[0], SEARCH[1], SEARCH[3], SEARCH[4]],
-            returns=["cosines", "places"],
-            properties=[_best_first, _length_is_nothing],
-            slips=[
-                (
-                    lambda q, d, k: _found(q @ d.T, k),
-                    "These are dot products: long vectors win. Make queries and documents 1 long first.",
-                ),
-                (
-                    lambda q, d, k: _found(F.normalize(q, dim=-1) @ d.T, k),
-                    "The documents are not made 1 long: long ones win whatever they say.",
-                ),
-                (
-                    lambda q, d, k: _found(q @ F.normalize(d, dim=-1).T, k),
-                    "The order is right, but the queries are not made 1 long: the cosines come out too large.",
-                ),
-                (
-                    lambda q, d, k: _found(F.normalize(q, dim=0) @ F.normalize(d, dim=0).T, k),
-                    "The columns are made 1 long; each vector is a row: normalise over the last dimension.",
-                ),
-                (
-                    lambda q, d, k: _found(q / q.norm() @ (d / d.norm()).T, k),
-                    "The whole matrix is divided by one length; each row has its own: `F.normalize(x, dim=-1)`.",
-                ),
-                (
-                    lambda q, d, k: _found(q @ d.T / (q.norm(dim=1) ** 2)[:, None] / d.norm(dim=1) ** 2, k),
-                    "It is divided by the squares of the lengths; by the lengths themselves.",
-                ),
-                (
-                    lambda q, d, k: (_found(_cosines(q, d), k)[0], _found(_cosines(q, d), k)[1] + 1),
-                    "The documents are counted from 1; their numbers begin at 0.",
-                ),
-                (
-                    lambda q, d, k: tuple(x.flip(-1) for x in _found(_cosines(q, d), k, largest=False)),
-                    "These are the documents farthest away: an `argsort` puts the smallest first.",
-                ),
-                (
-                    lambda q, d, k: _found(_cosines(q, d), k, largest=False),
-                    "These are the documents farthest away; the best have the largest cosine.",
-                ),
-                (
-                    lambda q, d, k: tuple(x.flip(-1) for x in _found(_cosines(q, d), k)),
-                    "The right documents, but the worst of them first: best first.",
-                ),
-                (
-                    lambda q, d, k: tuple(x[:, :1] for x in _found(_cosines(q, d), k)),
-                    "Only the best one comes back; k are asked for.",
-                ),
-                (
-                    lambda q, d, k: _found(_cosines(q, d), len(d)),
-                    "All documents come back; only the best k are asked for.",
-                ),
-                (
-                    lambda q, d, k: _found(-torch.cdist(q, d), k),
-                    "These are (negative) distances: the cosine compares directions.",
-                ),
-                (
-                    lambda q, d, k: _found(1 - _cosines(q, d), k, largest=False),
-                    "The right documents, but with the cosine distance, 1 − cos; return the cosine.",
-                ),
-                (
-                    lambda q, d, k: _found(_cosines(q, d).softmax(dim=-1), k),
-                    "A softmax has been taken: the order is the same, but these are no cosines.",
-                ),
-                (
-                    lambda q, d, k: _found(_cosines(q, d).abs(), k),
-                    "The sign is lost: a document of the opposite direction (cosine −1) is the worst, not the best.",
-                ),
-                (
-                    lambda q, d, k: (_cosines(q, d).gather(1, _found(q @ d.T, k)[1]), _found(q @ d.T, k)[1]),
-                    "These are cosines, but the documents are chosen by the dot product: choose by the cosine, too.",
-                ),
-                (
-                    lambda q, d, k: _found(_cosines(q, d).masked_fill(_cosines(q, d) > 0.9999, -torch.inf), k),
-                    "A document in the very direction of the query (cosine 1) is left out: it is the best there is.",
-                ),
-                (
-                    lambda q, d, k: _found(_cosines(q, d), min(k, len(q))),
-                    "Too few come back where there are few queries: the limit is `min(k, len(documents))`.",
-                ),
-                (
-                    lambda q, d, k: tuple(x.T for x in _found(_cosines(q, d), k)),
-                    "There is one column a query; one row a query is asked for.",
-                ),
-                (
-                    lambda q, d, k: _found(_cosines(d, q), k),
-                    "Queries and documents are swapped: for each query the best documents, one row a query.",
-                ),
-            ],
-        )[1:],
+        _rows(SEARCH_LADDER[1]),
+        *SEARCH_LADDER[2:],
         _k_is_enough,
         *function_checks(cosine_search, SEARCH[2:3], returns=["cosines", "places"])[-2:],
         _zero_vectors,
@@ -355,6 +418,7 @@ PROMPTS = [  # instruction, shots, text, names
     ("Opposites.", [], "up", ("Word", "Opposite")),
     ("", [("one", "uno"), ("two", "dos")], "three", ("English", "Spanish")),
     ("", [], "cat", ("Text", "Answer")),
+    ("What is it like?", [("the sea", "blue")], "a lemon", ("a thing", "its colour")),
     ("Which bank?", [("bank", "river"), ("bank", "money")], "bank", ("Word", "Sense")),
     ("Say: what is {}?", [("a: b\nc", "d: {}")], "f: {} g", ("Text", "Answer")),
     ("Go on counting.", [(str(n), str(n + 1)) for n in range(8)], "8", ("Number", "Next")),
@@ -475,6 +539,12 @@ PROMPT_SLIPS = [
     (
         lambda instruction, shots, text, names=(): few_shot_prompt(instruction, shots, text, names[::-1]),
         "The two names have changed places: `names[0]` stands before a text, `names[1]` before an answer.",
+    ),
+    (
+        lambda instruction, shots, text, names=(): few_shot_prompt(
+            instruction, shots, text, tuple(name.capitalize() for name in names)
+        ),
+        "The names get a capital letter; write them as they are given.",
     ),
     (
         lambda instruction, shots, text, names=(): few_shot_prompt(instruction, shots, text),
@@ -619,9 +689,7 @@ def _starts_as_the_layer(answer: type[nn.Module]) -> None:
         )
     if made.A.std() == 0:
         raise Wrong("All numbers of A are equal: then all its rows learn the same. Begin with random numbers.")
-    A, again = (answer(nn.Linear(256, 4), 8, 4.0).A for _ in range(2))
-    if A.abs().mean() > 1.2:
-        raise Wrong("A begins with large numbers: then the first step of B changes the layer wildly. Use small ones.")
+    A, again = (answer(nn.Linear(256, 4), 4, 4.0).A for _ in range(2))
     if len(A.unique(dim=0)) < len(A):
         raise Wrong("Rows of A are equal: then they learn the same. Draw each number by itself, `torch.randn`.")
     if torch.equal(A, again):
@@ -631,6 +699,14 @@ def _starts_as_the_layer(answer: type[nn.Module]) -> None:
             f"The numbers of A have mean {A.mean():.2g} and spread {A.std():.2g}: then its rows are much alike. "
             "Draw them around 0, `torch.randn`."
         )
+    size = A.std() * 256**0.5  # 1 as the text has it; small normal or uniform numbers of other recipes will do, too
+    if size > 2:
+        raise Wrong(
+            f"With in = 256 the numbers of A begin about {size:.0f} times too large, and a step of B changes the layer "
+            "as many times more. Divide by √in, `/ layer.in_features**0.5`."
+        )
+    if size < 0.1:
+        raise Wrong("A begins nearly at 0, and the detour with it: divide by √in, not by in.")
     if made.layer is not layer:
         raise Wrong("`self.layer` must be the layer that is given, itself: no copy, no new one.")
     if not torch.allclose(made(x), before, atol=1e-6):
@@ -682,6 +758,8 @@ def _merges(answer: type[nn.Module]) -> None:
         with torch.no_grad():
             made.A.copy_(_random(seed, tuple(made.A.shape))[0])
             made.B.copy_(_random(seed + 9, tuple(made.B.shape))[0])
+            first = layer.weight.clone()
+            layer.weight.mul_(-2)  # as other weights are loaded into it
         before, scale, detour = copy.deepcopy(made.state_dict()), alpha / rank, (made.B @ made.A).detach()
         weight = before["layer.weight"]
         try:
@@ -702,6 +780,16 @@ def _merges(answer: type[nn.Module]) -> None:
             (detour * scale, "`merged` returns α/r · B A alone; add W."),
             (weight + detour, "`merged` leaves out the factor α/r."),
             (weight, "`merged` returns W alone; add α/r · B A."),
+            (first, "`merged` is worked out in `__init__`, when B was still 0: work it out when it is called."),
+            (
+                first + scale * detour,
+                "`merged` takes a copy of W, made in `__init__`, and the layer's weight has changed since: "
+                "take `self.layer.weight`.",
+            ),
+            (
+                weight + scale * detour + layer.bias[:, None],
+                "The bias is in `merged`: W + α/r · B A is asked for, without it.",
+            ),
             (weight + alpha * detour, "`merged` takes the factor α; it is α / r."),
         ):
             right = torch.allclose(got, weight + scale * detour, atol=1e-4)
@@ -780,6 +868,7 @@ SHAPES = (
     "x is (…, in), A (r, in), B (out, r): first `x @ A.T`, (…, r), then `@ B.T`, (…, out). "
     "And in `merged`: `B @ A` is (out, in)."
 )
+MORE = "x may have more dimensions, (…, in): `x @ self.A.T`, and no `x.T`; in an `einsum`, `...i`."
 adapting = Exercise(
     id="10.4",
     title="a LoRA layer",
@@ -797,6 +886,15 @@ adapting = Exercise(
     crashes=[
         ("shapes cannot be multiplied", SHAPES),
         ("must match the size of tensor", SHAPES),
+        ("does not match the number of dimensions", MORE),
+        ("dimensions of batch2", MORE),
+        ("<= 2 dimensions", MORE),
+        ("must be a matrix", MORE),
+        ("x.T", MORE),
+        (
+            "'Tensor' and 'NoneType'",
+            "The layer may have no bias: call the layer itself, `self.layer(x)`. (Or is a `return` missing?)",
+        ),
         ("has no attribute 'A'", "Call the two matrices `self.A` and `self.B`, and make them `nn.Parameter`."),
         ("has no attribute 'in_features'", "`layer` is an `nn.Linear`: it has `in_features` and `out_features`."),
     ],
@@ -804,7 +902,7 @@ adapting = Exercise(
     sketch="""
         __init__:  super().__init__()
                    self.layer = the layer, frozen
-                   self.A = a parameter (rank, in), random, small;  self.B = a parameter (out, rank), 0
+                   self.A = a parameter (rank, in), random, divided by √in;  self.B = a parameter (out, rank), 0
                             both of the layer's dtype and device: first .to(layer.weight), then nn.Parameter
                    remember alpha / rank
         forward:   the layer's output of x, plus alpha / rank · (x times A transposed, times B transposed)

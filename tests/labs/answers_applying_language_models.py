@@ -18,13 +18,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=1).T": "a matrix's last dimension is 1",
     },
     "10.3": {},
-    "10.4": {
-        "self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))": "how small A begins is free",
-        "self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features)": "the same",
-        "self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features ** 1.5)": (
-            "the same"
-        ),
-    },
+    "10.4": {},
 }
 
 
@@ -180,6 +174,18 @@ def mean_pool(hidden, mask):
 def mean_pool(hidden, mask):
     kept = hidden * mask[..., None]
     return kept.sum(dim=1) / (kept.abs().sum(dim=-1) > 0).sum(dim=1, keepdim=True).clamp(min=1)
+
+
+@wrong("10.1", "NaN repaired late", says="but its gradient stays NaN")
+def mean_pool(hidden, mask):
+    kept = mask[..., None].to(hidden)
+    return ((hidden * kept).sum(dim=1) / kept.sum(dim=1)).nan_to_num()
+
+
+@wrong("10.1", "where", says="but its gradient stays NaN")
+def mean_pool(hidden, mask):
+    count = mask.sum(dim=1, keepdim=True)
+    return torch.where(count > 0, (hidden * mask[..., None]).sum(dim=1) / count, 0.0)
 
 
 # --- 10.2 cosine search: right --------------------------------------------------------------------------------------
@@ -400,6 +406,63 @@ def cosine_search(queries, documents, k):
     return tuple(cosines.topk(min(k, len(documents)), sorted=False))
 
 
+@wrong("10.2", "nearest by distance", says="These are distances; the cosine is asked for")
+def cosine_search(queries, documents, k):
+    return tuple(torch.cdist(queries, documents).topk(min(k, len(documents)), largest=False))
+
+
+@wrong("10.2", "distances of directions", says="with the distances of vectors made 1 long")
+def cosine_search(queries, documents, k):
+    distances = torch.cdist(F.normalize(queries, dim=-1), F.normalize(documents, dim=-1))
+    return tuple(distances.topk(min(k, len(documents)), largest=False))
+
+
+@wrong("10.2", "chosen by distance", says="the nearest by distance, not by direction")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    places = torch.cdist(queries, documents).argsort(dim=1)[:, :k]
+    return cosines.gather(1, places), places
+
+
+@wrong("10.2", "no gather", says="the first result does not belong to them: take the cosines at the places")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    places = cosines.argsort(dim=1, descending=True)[:, :k]
+    return cosines[:, :k], places
+
+
+@wrong("10.2", "gathered from the end", says="the first result does not belong to them: take the cosines at the places")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    places = cosines.argsort(dim=1, descending=True)[:, :k]
+    return cosines[:, -k:], places
+
+
+@wrong("10.2", "no cosines", says="does not hold the cosines of the documents in the second")
+def cosine_search(queries, documents, k):
+    values, places = torch.cdist(queries, documents, p=1).sort(dim=1)
+    return values[:, :k], places[:, :k]
+
+
+@wrong("10.2", "best of each column", says="got (2, 7). One row for each query")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    return tuple(cosines.topk(min(k, len(documents)), dim=0))
+
+
+@wrong("10.2", "the first k rows", says="got (2, 7). One row for each query")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T
+    values, places = cosines.sort(descending=True)
+    return values[:k], places[:k]
+
+
+@wrong("10.2", "one row a document", says="got (7, 2). One row for each query")
+def cosine_search(queries, documents, k):
+    cosines = F.normalize(documents, dim=-1) @ F.normalize(queries, dim=-1).T
+    return tuple(cosines.topk(min(k, len(documents))))
+
+
 # --- 10.3 a few-shot prompt: right ----------------------------------------------------------------------------------
 
 
@@ -416,6 +479,12 @@ def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
     a, b = names
     parts = [instruction, *(f"{a}: {x}\n{b}: {y}" for x, y in shots), f"{a}: {text}\n{b}:"]
     return "\n\n".join(part for part in parts if part)
+
+
+@right("10.3", "the space cut off")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    parts = [f"{names[0]}: {given}\n{names[1]}: {answer}".strip() for given, answer in [*shots, (text, "")]]
+    return "\n\n".join([instruction, *parts] if instruction else parts)
 
 
 @right("10.3", "format")
@@ -649,6 +718,14 @@ def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
     return "\n\n".join([*parts, f"{names[1]}: {text}\n{names[0]}:"])
 
 
+@wrong("10.3", "names with a capital letter", says="The names get a capital letter")
+def few_shot_prompt(instruction, shots, text, names=("Text", "Answer")):
+    a, b = (name.capitalize() for name in names)
+    parts = [instruction] if instruction else []
+    parts += [f"{a}: {given}\n{b}: {answer}" for given, answer in shots]
+    return "\n\n".join([*parts, f"{a}: {text}\n{b}:"])
+
+
 # --- 10.4 a LoRA layer: right ---------------------------------------------------------------------------------------
 
 
@@ -676,7 +753,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer = layer.requires_grad_(False)
-        self.A = nn.Parameter(torch.rand(rank, layer.in_features).to(layer.weight) - 0.5)
+        self.A = nn.Parameter((torch.rand(rank, layer.in_features).to(layer.weight) - 0.5) / layer.in_features**0.5)
         self.B = nn.Parameter(layer.weight.new_zeros(layer.out_features, rank))
         self.alpha, self.rank = alpha, rank
 
@@ -712,7 +789,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer = layer.requires_grad_(False)
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -727,7 +804,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.alpha = layer.requires_grad_(False), alpha
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -739,7 +816,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), rank / alpha
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -751,7 +828,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -763,7 +840,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -775,7 +852,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -787,7 +864,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -799,7 +876,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.randn(layer.out_features, rank))
 
     def forward(self, x):
@@ -839,7 +916,7 @@ class LoRA(nn.Module):
         return self.layer.weight + self.scale * self.B @ self.A
 
 
-@wrong("10.4", "A large", says="A begins with large numbers")
+@wrong("10.4", "A large", says="times too large, and a step of B changes the layer as many times more")
 class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
@@ -859,7 +936,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        layer.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        layer.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         layer.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -871,7 +948,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(True), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -886,7 +963,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer, alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
         self.requires_grad_(False)
 
@@ -902,7 +979,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -943,7 +1020,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x):
@@ -958,7 +1035,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -970,7 +1047,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -985,7 +1062,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -1019,7 +1096,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha // rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -1034,7 +1111,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features)).to(layer.weight)
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / layer.in_features**0.5).to(layer.weight)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank)).to(layer.weight)
 
     def forward(self, x):
@@ -1099,7 +1176,7 @@ class LoRA(nn.Module):
         )
         self.layer.load_state_dict(layer.state_dict())
         self.layer.to(layer.weight).requires_grad_(False)
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -1114,7 +1191,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -1129,7 +1206,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
         self.dropout = nn.Dropout(0.1)
 
@@ -1145,7 +1222,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -1160,7 +1237,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -1175,7 +1252,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -1190,7 +1267,7 @@ class LoRA(nn.Module):
     def __init__(self, layer, rank, alpha):
         super().__init__()
         self.layer, self.scale = layer.requires_grad_(False), alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
         self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
 
     def forward(self, x):
@@ -1200,3 +1277,204 @@ class LoRA(nn.Module):
         weight = (self.layer.weight + self.scale * self.B @ self.A).detach()
         self.B.data.zero_()
         return weight
+
+
+@wrong("10.4", "A not divided", says="times too large, and a step of B changes the layer as many times more")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong(
+    "10.4", "A divided by the rank's root", says="times too large, and a step of B changes the layer as many times more"
+)
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / rank**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong(
+    "10.4", "A divided by the root of out", says="times too large, and a step of B changes the layer as many times more"
+)
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.out_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "A divided by in", says="divide by √in, not by in")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "A next to 0", says="A begins nearly at 0")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) * 1e-12)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "a copy of W", says="`merged` takes a copy of W, made in `__init__`")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+        self.W = layer.weight.data.clone()
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.W + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "merged too early", says="`merged` is worked out in `__init__`, when B was still 0")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+        self.whole = (layer.weight + self.scale * self.B @ self.A).detach()
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.whole
+
+
+@wrong("10.4", "merged is W", says="`merged` returns W alone")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight.clone()
+
+
+@wrong("10.4", "merged with the bias", says="The bias is in `merged`")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self(torch.eye(self.layer.in_features).to(self.A)).T
+
+
+@wrong("10.4", "x turned", says="x may have more dimensions, (…, in)")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (self.B @ (self.A @ x.T)).T
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "einsum of a matrix", says="x may have more dimensions, (…, in)")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * torch.einsum("bi,ri,or->bo", x, self.A, self.B)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "t()", says="x may have more dimensions, (…, in)")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return self.layer(x) + self.scale * (self.A @ x.t()).t() @ self.B.T
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
+
+
+@wrong("10.4", "no bias there", says="The layer may have no bias")
+class LoRA(nn.Module):
+    def __init__(self, layer, rank, alpha):
+        super().__init__()
+        self.layer, self.scale = layer.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight) / layer.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
+
+    def forward(self, x):
+        return x @ self.layer.weight.T + self.layer.bias + self.scale * (x @ self.A.T @ self.B.T)
+
+    def merged(self):
+        return self.layer.weight + self.scale * self.B @ self.A
