@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 AS_ROOT := $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)  # as in a container; JupyterLab asks for it
 
-.PHONY: lab test bench ready chromium notebooks format clean
+.PHONY: lab test bench claims ready chromium notebooks format clean
 
 lab: ready  ## set everything up and open the course in JupyterLab
 	JUPYTER_PREFER_ENV_PATH=1 $(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks $(AS_ROOT)
@@ -14,9 +14,11 @@ test: ready chromium  ## set everything up and run all tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -p no:nbval -n 2 --dist worksteal
 	OMP_NUM_THREADS=1 $(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadfile -q notebooks
 
-bench: ready  ## our code beside its peers; then the claims of all lessons on five seeds, with one thread and with two
+bench: ready  ## our code beside its peers: a quarter of an hour
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt nano-gpt  # nanoGPT's model, a peer
 	for name in training_step memory generation bpe shakespeare; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+claims: ready  ## the claims of all lessons on five seeds, with one thread and with two: hours
 	$(BIN)/python benchmarks/claims.py
 
 notebooks: ready  ## run every lesson and store its outputs
