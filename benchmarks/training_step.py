@@ -6,7 +6,8 @@
 The contestants take turns round by round, since machines are noisy; the table gives medians. Each does a whole step:
 forward, loss, backward, AdamW, with the optimiser's fused kernel. Peers: `transformers`' GPT-2, PyTorch's
 `nn.TransformerEncoder`, and the model of nanoGPT as the package `nano-gpt` has it (`pip install nano-gpt`), with exact
-GELU as in nanoGPT itself: the package's tanh formula costs more on a CPU.
+GELU as in nanoGPT itself: the package's tanh formula costs more on a CPU. nanoGPT comes twice: with its own optimiser,
+which it fuses on CUDA only, and with a fused one.
 """
 
 import argparse
@@ -56,12 +57,16 @@ def contestants(shape: GPTShape) -> dict[str, Callable[[Tensor], Tensor]]:
         from nano_gpt import config, model
 
         sizes = {"n_embd": shape.d, "n_layer": shape.layers, "n_head": shape.heads, "vocab_size": shape.vocabulary}
-        models["nanoGPT"] = model.GPT(config.GPTConfig(block_size=shape.longest, **sizes), None)
-        for block in models["nanoGPT"].transformer.h:
-            block.mlp.gelu = nn.GELU()
+        for name in ("nanoGPT", "nanoGPT, fused optimiser"):
+            models[name] = model.GPT(config.GPTConfig(block_size=shape.longest, **sizes), None)
+            for block in models[name].transformer.h:
+                block.mlp.gelu = nn.GELU()
 
-    def step_of(model: nn.Module) -> Callable[[Tensor], None]:
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    def step_of(name: str, model: nn.Module) -> Callable[[Tensor], None]:
+        if name == "nanoGPT":
+            optimizer = model.configure_optimizers(weight_decay=0.1, learning_rate=1e-3, use_fused=False)
+        else:
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
         def step(ids: Tensor) -> None:
             logits = model(ids[:, :-1])
@@ -74,7 +79,7 @@ def contestants(shape: GPTShape) -> dict[str, Callable[[Tensor], Tensor]]:
 
         return step
 
-    return {name: step_of(model) for name, model in models.items()}
+    return {name: step_of(name, model) for name, model in models.items()}
 
 
 def main() -> None:
