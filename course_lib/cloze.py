@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib import data
-from course_lib.fine_tuning import Examples, Inputs, filled
+from course_lib.bert import IGNORED
+from course_lib.fine_tuning import Examples, Inputs, by_epoch, filled, stacked
 from course_lib.muon import Muon, hidden_matrices
 from course_lib.translation import words
 
@@ -22,7 +23,7 @@ PAD, UNK, CLS, SEP, MASK = range(len(SPECIAL))
 
 def texts(split: str) -> list[list[str]]:
     """Every English text of Tatoeba once, as words and marks in small letters."""
-    return [words(text) for text in sorted(set(data.load("tatoeba_en_es", split, quiet=True)["en"]))]
+    return [words(text) for text in sorted(set(data.load("tatoeba_en_es", split, quiet=True)["en"][:]))]
 
 
 def most_frequent(texts: Sequence[Sequence[str]], count: int) -> list[str]:
@@ -59,19 +60,20 @@ def halves(rows: Sequence[Tensor], generator: torch.Generator, pair_inputs: Call
 def batches(
     rows: Sequence[Tensor], vocabulary: int, size: int, mask_tokens: Callable, pair_inputs: Callable
 ) -> Callable:
-    """Draws ``size`` whole sentences and half as many pairs, both with blanks.
+    """Draws ``size`` whole sentences and half as many pairs in one batch, all with blanks.
 
-    Targets: the hidden words of the sentences and of the pairs, and whether the second half is from elsewhere.
+    Targets: the hidden words, (texts, longest); and for each text whether its second half is from elsewhere, (texts):
+    −100 for a whole sentence, since nothing is asked there.
     """
     whole = framed(rows)
-    draw_whole, draw_halved = whole.by_epoch(size), whole.by_epoch(max(2, size // 2))
+    draw_whole, draw_halved = by_epoch(whole.lengths, size), by_epoch(whole.lengths, max(2, size // 2))
 
-    def draw(generator: torch.Generator) -> tuple[tuple[Inputs, Inputs], tuple[Tensor, Tensor, Tensor]]:
+    def draw(generator: torch.Generator) -> tuple[Inputs, tuple[Tensor, Tensor]]:
         sentences = whole.rows(draw_whole(generator))[0]
         pairs, elsewhere = halves([rows[i] for i in draw_halved(generator)], generator, pair_inputs)
-        blanked = [mask_tokens(part[0], generator, MASK, vocabulary, range(MASK)) for part in (sentences, pairs)]
-        inputs = tuple((ids, *part[1:]) for (ids, _), part in zip(blanked, (sentences, pairs), strict=True))
-        return inputs, (blanked[0][1], blanked[1][1], elsewhere)
+        ids, mask, segments = stacked(sentences, pairs)
+        inputs, blanks = mask_tokens(ids, generator, MASK, vocabulary, range(MASK))
+        return (inputs, mask, segments), (blanks, F.pad(elsewhere, (size, 0), value=IGNORED))
 
     return draw
 

@@ -52,35 +52,45 @@ class Examples:
         """Some of the texts."""
         return Examples(tuple(x[rows] for x in self.inputs), self.targets[rows])
 
-    def by_epoch(self, size: int) -> Callable[[torch.Generator], Tensor]:
-        """Draws rows of about equal length, (size): every text once before any comes again, but for a rest.
-
-        Eight batches' rows are drawn at random, sorted by length and cut; then the batches are shuffled. With another
-        generator, that is, in another run, a new epoch begins.
-        """
-        if len(self) < size:
-            raise ValueError(f"Batches of {size} need at least as many texts; there are {len(self)}.")
-        waiting: list[Tensor] = []
-        of_run = None
-
-        def draw(generator: torch.Generator) -> Tensor:
-            nonlocal of_run
-            if generator is not of_run:
-                waiting.clear()
-                of_run = generator
-            if not waiting:
-                order = torch.randperm(len(self), generator=generator)[: len(self) // size * size]
-                parts = [part[self.lengths[part].argsort()] for part in order.split(8 * size)]
-                rows = torch.cat(parts).view(-1, size)
-                waiting.extend(rows[torch.randperm(len(rows), generator=generator)])
-            return waiting.pop()
-
-        return draw
-
     def batches(self, size: int) -> Callable:
         """Draws batches for `training.fit`."""
-        draw = self.by_epoch(size)
+        draw = by_epoch(self.lengths, size)
         return lambda generator: self.rows(draw(generator))
+
+
+def by_epoch(lengths: Tensor, size: int) -> Callable[[torch.Generator], Tensor]:
+    """Draws rows of about equal length, (size): every text once before any comes again, but for a rest.
+
+    Sixteen batches' rows are drawn at random, sorted by length and cut; then the batches are shuffled. With another
+    generator, that is, in another run, a new epoch begins.
+    """
+    if len(lengths) < size:
+        raise ValueError(f"Batches of {size} need at least as many texts; there are {len(lengths)}.")
+    waiting: list[Tensor] = []
+    of_run = None
+
+    def draw(generator: torch.Generator) -> Tensor:
+        nonlocal of_run
+        if generator is not of_run:
+            waiting.clear()
+            of_run = generator
+        if not waiting:
+            order = torch.randperm(len(lengths), generator=generator)[: len(lengths) // size * size]
+            parts = [part[lengths[part].argsort()] for part in order.split(16 * size)]
+            rows = torch.cat(parts).view(-1, size)
+            waiting.extend(rows[torch.randperm(len(rows), generator=generator)])
+        return waiting.pop()
+
+    return draw
+
+
+def stacked(upper: Inputs, lower: Inputs) -> Inputs:
+    """Two batches as one, the shorter texts filled up: an encoder reads them in one go."""
+    longest = max(upper[0].shape[1], lower[0].shape[1])
+    return tuple(
+        torch.cat([F.pad(part, (0, longest - part.shape[1])) for part in parts])
+        for parts in zip(upper, lower, strict=True)
+    )
 
 
 @torch.no_grad()
@@ -139,16 +149,27 @@ def shuffled(name: str, split: str | None, most: int, seed: int) -> list[dict]:
 
 
 def pair_batches(firsts: Examples, seconds: Examples, size: int) -> Callable:
-    """Draws pairs of texts that are read each on its own: inputs of both, and the targets of the first."""
+    """Draws pairs of texts that are read each on its own: all firsts, then all seconds; and the pairs' targets."""
+    draw_rows = by_epoch(torch.maximum(firsts.lengths, seconds.lengths), size)
 
-    draw_rows = firsts.by_epoch(size)
-
-    def draw(generator: torch.Generator) -> tuple[tuple[Inputs, Inputs], Tensor]:
+    def draw(generator: torch.Generator) -> tuple[Inputs, Tensor]:
         rows = draw_rows(generator)
         (first, targets), (second, _) = firsts.rows(rows), seconds.rows(rows)
-        return (first, second), targets
+        return stacked(first, second), targets
 
     return draw
+
+
+@torch.no_grad()
+def halfway(model: nn.Module, start: dict[str, Tensor]) -> None:
+    """Each weight becomes the mean of what it was at the start (a ``state_dict``) and what it is now."""
+    for name, weight in model.state_dict().items():
+        weight.lerp_(start[name], 0.5)
+
+
+def surely_longer(text: str, longest: int) -> bool:
+    """More words than ``longest``, so more pieces too: a quick look, which saves most of the cutting."""
+    return len(text.split()) > longest
 
 
 # --- a sentence ---
@@ -160,6 +181,8 @@ def labelled(tokenizer: WordPiece, rows: Sequence[dict], longest: int, most: int
     for row in rows:
         if len(ids) == most:
             break
+        if surely_longer(row["text"], longest):
+            continue
         numbers = tokenizer.encode(row["text"])
         if len(numbers) <= longest:
             texts.append(row["text"])
@@ -193,14 +216,16 @@ def accuracy_of_words(texts: Sequence[str], labels: Tensor, new: Sequence[str], 
 
 
 def scored_pairs(
-    tokenizer: WordPiece, rows: Sequence[dict], longest: int
+    tokenizer: WordPiece, rows: Sequence[dict], longest: int, most: int | None = None
 ) -> tuple[list[tuple[str, ...]], list[Examples]]:
     """Rows of `stsb` whose texts have at most ``longest`` tokens: the first and the second texts, and both as examples.
 
-    The target of each is people's score of the pair.
+    At most ``most`` of them. The target of each is people's score of the pair.
     """
     kept = []
     for row in rows:
+        if len(kept) == most:
+            break
         texts = row["sentence1"], row["sentence2"]
         ids = [tokenizer.encode(text) for text in texts]
         if max(map(len, ids)) <= longest:
@@ -266,6 +291,8 @@ def asked(tokenizer: WordPiece, rows: Sequence[dict], longest: int, most: int, p
     for row in rows:
         if len(targets) == most:
             break
+        if surely_longer(row["passage"], longest):
+            continue
         question, passage = (tokenizer.encode(row[part])[1:-1] for part in ("question", "passage"))
         if len(question) + len(passage) + 3 <= longest:
             place = locate(tokenizer, row["passage"], row["answer"], row["start"])

@@ -114,8 +114,7 @@ def test_examples_are_cut_at_their_longest_and_drawn_by_length():
 
 def test_every_text_comes_once_before_any_comes_again():
     lengths = [5, 1, 9, 2, 8, 3, 7, 4, 6, 9]
-    examples = fine_tuning.Examples(fine_tuning.filled([torch.full((n,), 6) for n in lengths]), torch.arange(10))
-    draw, generator = examples.by_epoch(3), torch.Generator().manual_seed(0)
+    draw, generator = fine_tuning.by_epoch(torch.tensor(lengths), 3), torch.Generator().manual_seed(0)
     for _ in range(4):  # an epoch: three batches, one text is left over
         epoch = [draw(generator).tolist() for _ in range(3)]
         assert len({i for rows in epoch for i in rows}) == 9
@@ -125,7 +124,32 @@ def test_every_text_comes_once_before_any_comes_again():
     first, again = ([draw(run).tolist() for _ in range(4)] for run in runs)  # the first run stops within an epoch
     assert first == again
     with pytest.raises(ValueError, match="Batches of 11 need at least as many texts; there are 10"):
-        examples.by_epoch(11)
+        fine_tuning.by_epoch(torch.tensor(lengths), 11)
+
+
+def test_pairs_are_read_in_one_go():
+    sides = [
+        fine_tuning.Examples(
+            fine_tuning.filled([torch.full((n,), i) for i, n in enumerate(lengths, 1)]), torch.arange(4)
+        )
+        for lengths in ((2, 9, 3, 8), (3, 2, 2, 9))
+    ]
+    draw, generator = fine_tuning.pair_batches(*sides, 2), torch.Generator().manual_seed(0)
+    batches = [draw(generator) for _ in range(2)]
+    assert sorted(sorted(targets.tolist()) for _, targets in batches) == [[0, 2], [1, 3]]  # by the longer text
+    for (ids, mask, segments), targets in batches:
+        assert ids.shape == mask.shape == segments.shape == (4, ids.shape[1])
+        assert (ids[:, 0] - 1).tolist() == [*targets, *targets]  # the firsts, then the seconds
+        assert torch.equal(mask, ids > 0)
+        assert mask.any(dim=0).all()
+
+
+def test_halfway_between_two_sets_of_weights():
+    model = torch.nn.Linear(2, 2)
+    start = {name: torch.zeros_like(weight) for name, weight in model.state_dict().items()}
+    end = {name: weight.clone() for name, weight in model.state_dict().items()}
+    fine_tuning.halfway(model, start)
+    assert all(torch.equal(weight, end[name] / 2) for name, weight in model.state_dict().items())
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -192,8 +216,14 @@ def test_halves_and_blanks():
         if not other:
             assert words == whole.tolist()
         assert words[: len(whole) // 2] == whole[: len(whole) // 2].tolist()
-    inputs, targets = cloze.batches(rows, 20, 4, mask_tokens, pair_inputs)(torch.Generator().manual_seed(1))
-    assert [part[0].shape for part in inputs] == [target.shape for target in targets[:2]]
+    (ids, mask, segments), (blanks, follows) = cloze.batches(rows, 20, 4, mask_tokens, pair_inputs)(
+        torch.Generator().manual_seed(1)
+    )
+    assert ids.shape == mask.shape == segments.shape == blanks.shape
+    assert [*segments.any(dim=1)] == [False] * 4 + [True] * 2  # whole sentences, then pairs
+    assert (follows[:4] == -100).all()  # nothing is asked about a whole sentence
+    assert set(follows[4:].tolist()) <= {0, 1}
+    assert not (blanks != -100)[~mask].any()
 
 
 def test_a_blank_is_filled_from_both_sides_or_from_the_left_alone():
