@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import warnings
 from functools import partial
 from pathlib import Path
@@ -826,3 +827,39 @@ def test_in_a_notebook_the_bar_is_seen_and_nothing_is_left():
     before, display, after = notebook.cells[0].outputs
     assert (before.text, display.data, after.text) == ("before\n", {}, "after\n")
     assert any('<progress value="5" max="5"></progress>' in html and "loss 1.234" in html for html in seen)
+
+
+def test_side_by_side_is_at_the_same_time_and_changes_nothing(monkeypatch):
+    monkeypatch.setattr(runtime, "device", lambda: torch.device("cpu"))
+    x, y = torch.randn(32, 4), torch.randint(2, (32,))
+
+    def job(seed, barrier):
+        barrier.wait(timeout=20)  # goes on when both are here
+        runtime_threads.append(torch.get_num_threads())
+        model = nn.Linear(4, 2)
+        with torch.no_grad():
+            model.weight.copy_(torch.arange(8).view(2, 4) * seed)
+        return training.fit(model, lambda g: (x, y), steps=3, lr=0.1, seed=seed, progress=False).loss.tolist()
+
+    with runtime.threads(2):
+        runtime_threads, both = [], threading.Barrier(2)
+        before = torch.get_rng_state()
+        found = training.side_by_side(job, {"one": (1, both), "two": (2, both)})
+        assert torch.equal(torch.get_rng_state(), before)
+        assert runtime_threads == [1, 1]
+        assert torch.get_num_threads() == 2
+    alone = threading.Barrier(1)
+    with runtime.threads(1):  # one after the other
+        assert list(found.items()) == list(training.side_by_side(job, {"one": (1, alone), "two": (2, alone)}).items())
+
+
+def test_side_by_side_passes_an_error_on(monkeypatch):
+    monkeypatch.setattr(runtime, "device", lambda: torch.device("cpu"))
+
+    def job(number):
+        if number == 2:
+            raise ValueError("two does not work")
+
+    for threads in (1, 2):
+        with runtime.threads(threads), pytest.raises(ValueError, match="two does not work"):
+            training.side_by_side(job, {"one": (1,), "two": (2,)})
