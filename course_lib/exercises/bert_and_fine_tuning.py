@@ -110,7 +110,10 @@ def _targets_are_the_words(call: _Call) -> None:
             raise Wrong("The targets are the changed inputs: a target is the word that *was* there, in `ids`.")
         raise Wrong("A target must be the word that stands there in `ids`.")
     if not torch.equal(inputs[~chosen], ids[~chosen]):
-        raise Wrong("Tokens change that have no target: only the chosen ones may be hidden.")
+        raise Wrong(
+            "Tokens change that have no target: only the chosen ones may be hidden; a random word is a chosen one too, "
+            "and has a target."
+        )
 
 
 def _only_words(call: _Call) -> None:
@@ -186,7 +189,10 @@ def _every_word_may_come(call: _Call) -> None:
     if drawn.count_nonzero() == 1:
         raise Wrong("All random words are the same one: draw a new one for each token.")
     if missing:
-        raise Wrong(f"As a random word, {missing[0]} never comes: draw from all ordinary words, 0 to {WORDS - 1}.")
+        raise Wrong(
+            f"As a random word, {missing[0]} never comes: draw from all numbers 0 to {WORDS - 1} but [MASK] = {MASK} "
+            f"and the special ones {SPECIAL}."
+        )
     if drawn.max() > 3 * drawn[drawn > 0].float().mean():
         raise Wrong("Some random words come far more often than others: all ordinary words are equally likely.")
 
@@ -319,6 +325,11 @@ def _mask_by_pad(firsts, seconds, cls, sep, pad=0):
     return ids, ids != pad, segments
 
 
+def _segments_with_pad(firsts, seconds, cls, sep, pad=0):
+    ids, mask, segments = pair_inputs(firsts, seconds, cls, sep, pad)
+    return ids, mask, segments.masked_fill(~mask, pad)
+
+
 def _too_wide(firsts, seconds, cls, sep, pad=0):
     ids, mask, segments = pair_inputs(firsts, seconds, cls, sep, pad)
     more = max(map(len, firsts)) + max(map(len, seconds)) + 3 - ids.shape[1]
@@ -331,11 +342,25 @@ def _pad_by_default(answer: Callable) -> None:
         raise Wrong("Without a fifth argument texts are filled up with 0: `pad=0` in the first line.")
 
 
+def _sep_as_a_word(answer: Callable) -> None:
+    """Mask and segments depend on the lengths of the sentences only."""
+    firsts, seconds, *more = _pair_cases()[0]
+    _, *before = answer(firsts, seconds, *more)
+    firsts, seconds, *more = _pair_cases()[0]
+    firsts[0][0] = seconds[1][0] = SEP
+    _, *after = answer(firsts, seconds, *more)
+    if not all(map(torch.equal, before, after)):
+        raise Wrong(
+            "Put the number `sep` into a sentence, and mask or segments change: do not look for [SEP], go by the "
+            "lengths of the sentences."
+        )
+
+
 _pair_checks = function_checks(
     pair_inputs,
     _pair_cases(),
     returns=["ids", "mask", "segments"],
-    properties=[_pad_by_default],
+    properties=[_pad_by_default, _sep_as_a_word],
     differentiable=False,
     slips=[
         (
@@ -390,6 +415,7 @@ _pair_checks = function_checks(
             _mask_by_pad,
             "The mask is False at a word: a sentence may hold the number `pad`; go by the lengths of the sentences.",
         ),
+        (_segments_with_pad, "The segments are filled up with `pad`: fill them up with 0."),
         (
             _too_wide,
             "The longest first and the longest second need not be one pair: the longest row is enough.",
@@ -504,6 +530,16 @@ def _equals_torch(answer: Callable) -> None:
             raise Wrong(f"PyTorch's own cross-entropy gives {want:.4f} here; yours gives {got:.4f}.")
 
 
+def _scores_far_apart(answer: Callable) -> None:
+    weight, bias = torch.tensor([[1.0], [-1.0]]), torch.zeros(2)
+    loss = float(answer(torch.tensor([[100.0]]), weight, bias, torch.tensor([1]))[1])
+    if not abs(loss - 200) < 1e-3:  # so, as it may be NaN
+        raise Wrong(
+            f"With scores 100 and −100 and target 1 the loss is 200; yours is {loss:.3g}: take `log_softmax`, not the "
+            "log of a softmax."
+        )
+
+
 head = Exercise(
     id="8.3",
     title="a task's layer and its loss",
@@ -512,7 +548,7 @@ head = Exercise(
         classify,
         _head_cases(),
         returns=["scores", "loss"],
-        properties=[_padding_says_nothing, _equals_torch],
+        properties=[_padding_says_nothing, _equals_torch, _scores_far_apart],
         slips=[
             (
                 _head_variant(loss=lambda nll, counted: nll.mean()),
@@ -542,6 +578,11 @@ head = Exercise(
                 _head_variant(loss=lambda nll, counted: nll[counted].mean() / torch.tensor(2.0).log()),
                 "The logarithm is taken to base 2; the loss takes the natural one.",
             ),
+            (
+                _head_variant(loss=lambda nll, counted: -(-nll[counted]).exp().mean().log()),
+                "This is minus the log of the mean probability. The logarithm comes before the mean.",
+            ),
+            (lambda *given: classify(*given)[::-1], "Return the scores first, then the loss."),
             (_head_variant(score=lambda h, w, b: h @ w.T), "The bias is missing: W h + b."),
             (_head_variant(score=lambda h, w, b: h @ w.T - b), "The bias is subtracted: W h + b."),
             (
@@ -579,6 +620,7 @@ head = Exercise(
         ],
     ),
     crashes=[
+        ("values to unpack", "`hidden` may be (batch, d) too: name no dimensions."),
         ("index -100 is out of bounds", "Some targets are −100, which is no class: leave those out first."),
         ("out of bounds", "Some targets are −100, which is no class: leave those out first."),
         ("mat1 and mat2", "`weight` is (classes, d): the scores are `hidden @ weight.T + bias`."),
@@ -624,13 +666,17 @@ def _span_variant(
     score: Callable = lambda s, e: s + e,
     pick: Callable = lambda best, length: torch.stack([best // length, best % length], dim=1),
     fill: float = -torch.inf,
+    zero: Callable = lambda i, j, inside_i, inside_j, longest: inside_i & False,
 ) -> Callable:
+    """`best_spans` with one thing changed; for slips. ``zero`` tells which pairs have the score 0."""
+
     def spans(start, end, inside, longest):
         length = start.shape[1]
         places = torch.arange(length)
         i, j = places[None, :, None], places[None, None, :]
         open_ = allowed(i, j, inside[:, :, None], inside[:, None, :], longest)
         sums = score(start[:, :, None], end[:, None, :]).masked_fill(~open_, fill)
+        sums = sums.masked_fill(zero(i, j, inside[:, :, None], inside[:, None, :], longest), 0.0)
         return pick(sums.flatten(1).argmax(dim=1), length)
 
     return spans
@@ -638,6 +684,20 @@ def _span_variant(
 
 def _each_alone(start, end, inside, longest):
     return torch.stack([s.masked_fill(~inside, -torch.inf).argmax(dim=1) for s in (start, end)], dim=1)
+
+
+def _zeros_outside(fill: float) -> Callable:
+    """Scores outside the passage are 0; pairs that are no span have the score ``fill``."""
+
+    def spans(start, end, inside, longest):
+        return _span_variant(fill=fill)(start * inside, end * inside, torch.ones_like(inside), longest)
+
+    return spans
+
+
+def _end_moved(start, end, inside, longest):
+    first, last = _each_alone(start, end, inside, longest).unbind(dim=1)
+    return torch.stack([first, last.clamp(min=first, max=first + longest - 1)], dim=1)
 
 
 def _start_first(start, end, inside, longest):
@@ -660,6 +720,8 @@ def _span_type(answer: Callable) -> None:
         if (got == got.floor()).any():  # hardly ever true of scores
             raise Wrong(f"Places are whole numbers, torch.int64; got {got.dtype}: divide with `//`.")
         raise Wrong("Expected places, whole numbers; got scores: `argmax` tells where the largest is.")
+    if isinstance(got, Tensor) and got.dtype != torch.int64:
+        raise Wrong(f"Places must be torch.int64; got {got.dtype}.")
     if isinstance(got, tuple) and len(got) == 2 and all(isinstance(x, Tensor) for x in got):
         raise Wrong("Two tensors came back: put first and last side by side, `torch.stack([first, last], dim=1)`.")
 
@@ -681,11 +743,31 @@ def _worked_example(answer: Callable) -> None:
             raise Wrong(f"In the worked example with longest {longest} the best span is {want}; yours is {got}.")
 
 
+def _very_small_sums(answer: Callable) -> None:
+    """Sums about −2 million, at least 10,000 apart: a number in the place of −∞ shows."""
+    generator = torch.Generator().manual_seed(0)
+    start, end = (torch.stack([torch.randperm(7, generator=generator) for _ in range(8)]).float() for _ in range(2))
+    start = 8 * start  # so no two sums are the same
+    inside = torch.ones(8, 7, dtype=torch.bool)
+    inside[:, 0] = inside[:, -1] = False
+    want = best_spans(start, end, inside, 2)
+    near = answer(start / 1000, end / 1000, inside, 2)
+    far = answer((start - 100) * 10_000, (end - 100) * 10_000, inside, 2)
+    if torch.equal(near, want) and not torch.equal(far, want):
+        raise Wrong(
+            "Sums may be very small, and far apart: pairs that are not allowed need −∞, not some number (and a search "
+            "for the best begins there)."
+        )
+
+
+ZEROS = "What is not allowed has the score 0, and wins over sums below 0: use −∞ (`triu` and `tril` leave zeros, too)."
+MOVED = "Start and end are chosen each on its own, then the end is moved: another pair may be better. Score pairs."
+
 _span_checks = function_checks(
     best_spans,
     _span_cases(),
     returns=["spans"],
-    properties=[_places_exist, _worked_example],
+    properties=[_places_exist, _worked_example, _very_small_sums],
     differentiable=False,
     slips=[
         (_each_alone, "Start and end are chosen each on its own: the end may come before the start. Score pairs."),
@@ -704,6 +786,16 @@ _span_checks = function_checks(
         (
             _span_variant(fill=0.0),
             "Sums below 0 lose to 0: give pairs that are not allowed −∞ (and begin a search for the best there).",
+        ),
+        (_zeros_outside(-torch.inf), ZEROS),
+        (_zeros_outside(0.0), ZEROS),
+        (_span_variant(zero=lambda i, j, a, b, longest: (i > j) | (j - i >= longest)), ZEROS),
+        (_span_variant(zero=lambda i, j, a, b, longest: a & b & ((i > j) | (j - i >= longest))), ZEROS),
+        (_end_moved, MOVED),
+        (lambda start, end, inside, longest: _end_moved(start, end, inside, start.shape[1]), MOVED),
+        (
+            lambda *given: best_spans(*given) - given[2].int().argmax(dim=1, keepdim=True),
+            "Places are counted from the front of the row, not of the passage.",
         ),
         (
             _span_variant(lambda i, j, a, b, longest: (a | b) & (i <= j) & (j - i < longest)),
@@ -777,6 +869,10 @@ spans = Exercise(
     reference=best_spans,
     checks=[_span_checks[0], _span_type, *_span_checks[1:]],
     crashes=[
+        *(
+            (part, "`longest` may be more than the text has tokens: `min(longest, length)`.")
+            for part in ("non-zero size", "tensor a (0)", "tensor b (0)")
+        ),
         ("unsupported operand type", "Conditions are joined with `&`, entry by entry, each in brackets."),
         (
             "must match the size of tensor",
@@ -899,7 +995,7 @@ def _the_count(answer: Callable) -> None:
         if got == len([p for p in encoder.parameters() if p.requires_grad]):
             raise Wrong("This counts tensors; count the numbers in them, `p.numel()`.")
         if got == sum(p.numel() for p in encoder.parameters()):
-            raise Wrong("This counts all parameters; count those that may change.")
+            raise Wrong("This counts all parameters (or it counts before it freezes); count those that may change.")
         if got == sum(p.numel() for p in encoder.parameters() if not p.requires_grad):
             raise Wrong("This counts what is frozen; count what may change.")
         raise Wrong(f"With layers = {layers}, {want} numbers may change; it returned {got}.")

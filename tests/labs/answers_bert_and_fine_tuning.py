@@ -465,6 +465,27 @@ def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
     return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
 
 
+@wrong("8.1", "only blanks have targets", says="a random word is a chosen one too, and has a target")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = words[torch.randint(len(words), ids.shape, generator=generator)]
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    inputs = torch.where(chosen, inputs, ids)
+    return inputs, torch.where(chosen & (inputs == mask_id), ids, -100)
+
+
+@wrong("8.1", "words from 5 on", says="all numbers 0 to 49 but [MASK] = 4 and the special ones (0, 2, 3)")
+def mask_tokens(ids, generator, mask_id, vocabulary, special=()):
+    words = torch.tensor([word for word in range(vocabulary) if word not in (mask_id, *special)])
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.15) & torch.isin(ids, words)
+    others = torch.randint(5, vocabulary, ids.shape, generator=generator)
+    inputs = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, others, ids))
+    return torch.where(chosen, inputs, ids), torch.where(chosen, ids, -100)
+
+
 # --- 8.2 a pair's segments and mask: right --------------------------------------------------------------------------
 
 
@@ -788,6 +809,46 @@ def pair_inputs(firsts, seconds, cls, sep, pad=0):
     return ids, mask, (second & mask).long()
 
 
+@wrong("8.2", "separators counted", says="Put the number `sep` into a sentence")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    before = (ids == sep).cumsum(dim=1) - (ids == sep).long()
+    return ids, before < 2, (before == 1).long()
+
+
+@wrong("8.2", "second sentence after the first separator found", says="Put the number `sep` into a sentence")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    found = (ids == sep).int().argmax(dim=1, keepdim=True)
+    return ids, mask, ((torch.arange(width) > found) & mask).long()
+
+
+@wrong("8.2", "mask up to the second separator found", says="Put the number `sep` into a sentence")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    mask = (ids == sep).cumsum(dim=1) - (ids == sep).long() < 2
+    places = torch.arange(width)
+    after = places >= torch.tensor([[len(a) + 2] for a in firsts])
+    return ids, mask, (after & (places < torch.tensor([[len(row)] for row in rows]))).long()
+
+
+@wrong("8.2", "segments filled up with pad", says="The segments are filled up with `pad`")
+def pair_inputs(firsts, seconds, cls, sep, pad=0):
+    rows = [[cls, *a.tolist(), sep, *b.tolist(), sep] for a, b in zip(firsts, seconds, strict=True)]
+    kinds = [[0] * (len(a) + 2) + [1] * (len(b) + 1) for a, b in zip(firsts, seconds, strict=True)]
+    width = max(map(len, rows))
+    ids, segments = (torch.tensor([row + [pad] * (width - len(row)) for row in table]) for table in (rows, kinds))
+    mask = torch.tensor([[place < len(row) for place in range(width)] for row in rows])
+    return ids, mask, segments
+
+
 # --- 8.3 a task's layer and its loss: right -------------------------------------------------------------------------
 
 
@@ -942,6 +1003,57 @@ def classify(hidden, weight, bias, targets):
     scores = hidden @ weight.T + bias
     counted = targets > 0
     return scores, F.cross_entropy(scores[counted], targets[counted])
+
+
+@wrong("8.3", "log of a softmax", says="the loss is 200; yours is inf: take `log_softmax`")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    counted = targets != -100
+    return scores, -scores[counted].softmax(-1).gather(-1, targets[counted][:, None]).log().mean()
+
+
+@wrong("8.3", "softmax by hand", says="the loss is 200; yours is inf: take `log_softmax`")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    counted = targets != -100
+    p = scores.exp() / scores.exp().sum(-1, keepdim=True)
+    return scores, -p[counted].gather(-1, targets[counted][:, None]).log().mean()
+
+
+@wrong("8.3", "log with a little added", says="the loss is 200; yours is 20.7: take `log_softmax`")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    counted = targets != -100
+    p = scores[counted].softmax(-1).gather(-1, targets[counted][:, None])
+    return scores, -(p + 1e-9).log().mean()
+
+
+@wrong("8.3", "log-sum-exp by hand", says="the loss is 200; yours is inf: take `log_softmax`")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    counted = targets != -100
+    right = scores[counted].gather(-1, targets[counted][:, None])
+    return scores, (scores[counted].exp().sum(-1, keepdim=True).log() - right).mean()
+
+
+@wrong("8.3", "loss first", says="Return the scores first")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    return F.cross_entropy(scores.flatten(0, -2), targets.flatten()), scores
+
+
+@wrong("8.3", "three dimensions", says="`hidden` may be (batch, d) too")
+def classify(hidden, weight, bias, targets):
+    batch, length, d = hidden.shape
+    scores = (hidden.view(batch * length, d) @ weight.T + bias).view(batch, length, -1)
+    return scores, F.cross_entropy(scores.flatten(0, -2), targets.flatten())
+
+
+@wrong("8.3", "log of the mean", says="The logarithm comes before the mean")
+def classify(hidden, weight, bias, targets):
+    scores = hidden @ weight.T + bias
+    counted = targets != -100
+    return scores, -scores[counted].softmax(-1).gather(-1, targets[counted][:, None]).mean().log()
 
 
 # --- 8.4 the best span: right ---------------------------------------------------------------------------------------
@@ -1236,10 +1348,18 @@ def best_spans(start, end, inside, longest):
     return torch.stack([best // length, best % length], dim=1)
 
 
-@wrong("8.4", "longest longer than the text", says="It stopped with RuntimeError")
+@wrong("8.4", "longest longer than the text", says="`longest` may be more than the text has tokens")
 def best_spans(start, end, inside, longest):
     s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
     tables = [F.pad(s[:, : s.shape[1] - n] + e[:, n:], (0, n), value=-torch.inf) for n in range(longest)]
+    best = torch.stack(tables, dim=2).flatten(1).argmax(dim=1)
+    return torch.stack([best // longest, best // longest + best % longest], dim=1)
+
+
+@wrong("8.4", "longest longer than the text, ends first", says="`longest` may be more than the text has tokens")
+def best_spans(start, end, inside, longest):
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    tables = [F.pad(e[:, n:] + s[:, : s.shape[1] - n], (0, n), value=-torch.inf) for n in range(longest)]
     best = torch.stack(tables, dim=2).flatten(1).argmax(dim=1)
     return torch.stack([best // longest, best // longest + best % longest], dim=1)
 
@@ -1271,6 +1391,170 @@ def best_spans(start, end, inside, longest):
                     best, place = s[i] + e[j], (i, j)
         found.append(place)
     return torch.tensor(found)
+
+
+@wrong("8.4", "filled with -5.0", says="pairs that are not allowed need −∞, not some number")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -5.0).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "filled with -20.0", says="pairs that are not allowed need −∞, not some number")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -20.0).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "filled with -1e3", says="pairs that are not allowed need −∞, not some number")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -1e3).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "100 taken away", says="pairs that are not allowed need −∞, not some number")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = (sums - 100 * ~allowed).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "only the band filled with a number", says="pairs that are not allowed need −∞, not some number")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    band = torch.ones(length, length, dtype=torch.bool).triu().tril(longest - 1)
+    best = (s[:, :, None] + e[:, None, :]).masked_fill(~band, -100.0).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "best begins at −100", says="pairs that are not allowed need −∞, not some number")
+def best_spans(start, end, inside, longest):
+    found = []
+    for s, e, open_ in zip(start, end, inside, strict=True):
+        best, place = -100.0, (0, 0)
+        for i in range(len(s)):
+            for j in range(i, min(i + longest, len(s))):
+                if open_[i] and open_[j] and s[i] + e[j] > best:
+                    best, place = s[i] + e[j], (i, j)
+        found.append(place)
+    return torch.tensor(found)
+
+
+@wrong("8.4", "scores outside are 0", says="What is not allowed has the score 0")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    s, e = (x.masked_fill(~inside, 0.0) for x in (start, end))
+    band = torch.ones(length, length, dtype=torch.bool).triu().tril(longest - 1)
+    best = (s[:, :, None] + e[:, None, :]).masked_fill(~band, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "scores times inside", says="What is not allowed has the score 0")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    sums = (start * inside)[:, :, None] + (end * inside)[:, None, :]
+    band = torch.ones(length, length, dtype=torch.bool).triu().tril(longest - 1)
+    best = sums.masked_fill(~band, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "triu and tril of the sums", says="What is not allowed has the score 0")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    best = (s[:, :, None] + e[:, None, :]).triu().tril(longest - 1).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "zeros outside and off the band", says="What is not allowed has the score 0")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    sums = (start * inside)[:, :, None] + (end * inside)[:, None, :]
+    best = sums.triu().tril(longest - 1).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "triu and tril, then inside", says="What is not allowed has the score 0")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    sums = (start[:, :, None] + end[:, None, :]).triu().tril(longest - 1)
+    sums = sums.masked_fill(~(inside[:, :, None] & inside[:, None, :]), -torch.inf)
+    best = sums.flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "sums times inside", says="Sums below 0 lose to 0")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    sums = (start[:, :, None] + end[:, None, :]) * (inside[:, :, None] & inside[:, None, :])
+    band = torch.ones(length, length, dtype=torch.bool).triu().tril(longest - 1)
+    best = sums.masked_fill(~band, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1)
+
+
+@wrong("8.4", "places in the passage", says="Places are counted from the front of the row")
+def best_spans(start, end, inside, longest):
+    found = []
+    for s, e, open_ in zip(start, end, inside, strict=True):
+        sums = s[open_][:, None] + e[open_]
+        band = torch.ones_like(sums, dtype=torch.bool).triu().tril(longest - 1)
+        best = int(sums.masked_fill(~band, -torch.inf).argmax())
+        found.append([best // len(sums), best % len(sums)])
+    return torch.tensor(found)
+
+
+@wrong("8.4", "length by length, beyond the text", says="`longest` may be more than the text has tokens")
+def best_spans(start, end, inside, longest):
+    s, e = (x.masked_fill(~inside, -torch.inf) for x in (start, end))
+    length, best = s.shape[1], [(-torch.inf, [0, 0])] * len(s)
+    for n in range(longest):
+        value, first = (s[:, : length - n] + e[:, n:]).max(dim=1)
+        for row in range(len(s)):
+            if value[row] > best[row][0]:
+                best[row] = (float(value[row]), [int(first[row]), int(first[row]) + n])
+    return torch.tensor([place for _, place in best])
+
+
+@wrong("8.4", "end clamped", says="then the end is moved")
+def best_spans(start, end, inside, longest):
+    first, last = (x.masked_fill(~inside, -torch.inf).argmax(dim=1) for x in (start, end))
+    return torch.stack([first, last.clamp(min=first, max=first + longest - 1)], dim=1)
+
+
+@wrong("8.4", "end not before the start", says="then the end is moved")
+def best_spans(start, end, inside, longest):
+    first, last = (x.masked_fill(~inside, -torch.inf).argmax(dim=1) for x in (start, end))
+    return torch.stack([first, torch.maximum(first, last)], dim=1)
+
+
+@wrong("8.4", "int32", says="Places must be torch.int64; got torch.int32")
+def best_spans(start, end, inside, longest):
+    length = start.shape[1]
+    places = torch.arange(length)
+    allowed = (places[:, None] <= places) & (places - places[:, None] < longest)
+    allowed = allowed & inside[:, :, None] & inside[:, None, :]
+    sums = start[:, :, None] + end[:, None, :]
+    best = sums.masked_fill(~allowed, -torch.inf).flatten(1).argmax(dim=1)
+    return torch.stack([best // length, best % length], dim=1).int()
 
 
 # --- 8.5 frozen or fine-tuned: right --------------------------------------------------------------------------------
@@ -1499,3 +1783,14 @@ def fine_tune(encoder, layers):
         encoder.pooler = None
     encoder.requires_grad_(layers == len(encoder.stack.blocks))
     return sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+
+
+@wrong("8.5", "counts before it freezes", says="(or it counts before it freezes)")
+def fine_tune(encoder, layers):
+    count = sum(p.numel() for p in encoder.parameters() if p.requires_grad)
+    encoder.requires_grad_(layers == len(encoder.stack.blocks))
+    for block in encoder.stack.blocks[len(encoder.stack.blocks) - layers :]:
+        block.requires_grad_(True)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(layers > 0)
+    return count
