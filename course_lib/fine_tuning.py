@@ -113,6 +113,11 @@ def predict(model: nn.Module, examples: Examples, answer: Callable[[object, Inpu
     return torch.cat(found)[order.argsort()]
 
 
+def first_choice(scores: Tensor, _: Inputs) -> Tensor:
+    """For `predict`: the class with the largest score, (…, classes) → (…)."""
+    return scores.argmax(dim=-1)
+
+
 def contestant(folder: Path | str, head: type[nn.Module], known: bool, seed: int, *outputs: int) -> nn.Module:
     """A head of `bert.py`, new, on the encoder in the folder: with its weights if they are ``known``, else random ones.
 
@@ -161,10 +166,11 @@ def pair_batches(firsts: Examples, seconds: Examples, size: int) -> Callable:
 
 
 @torch.no_grad()
-def halfway(model: nn.Module, start: dict[str, Tensor]) -> None:
-    """Each weight becomes the mean of what it was at the start (a ``state_dict``) and what it is now."""
+def halfway(model: nn.Module, start: nn.Module) -> None:
+    """Each weight becomes the mean of what it is and of what it was in the model from which the training started."""
+    before = start.state_dict()
     for name, weight in model.state_dict().items():
-        weight.lerp_(start[name], 0.5)
+        weight.lerp_(before[name].to(weight), 0.5)
 
 
 def surely_longer(text: str, longest: int) -> bool:
@@ -233,6 +239,17 @@ def scored_pairs(
     texts, ids, scores = zip(*kept, strict=True)
     sides = [Examples(filled(side), torch.tensor(scores)) for side in zip(*ids, strict=True)]
     return list(zip(*texts, strict=True)), sides
+
+
+def cosines_of_words(texts: Sequence[Sequence[str]], pairs: Sequence[Sequence[str]]) -> Tensor:
+    """A bag of words' similarity of each pair, (pairs): the cosine of the bags, in which rare words weigh more.
+
+    texts, pairs: the first and the second texts; a word's weight is −log of the share of ``texts`` that have it.
+    """
+    known = [text for side in texts for text in side]
+    counts = words_occurring(known)
+    rarity = torch.tensor([len(known) / count for count in counts.values()]).log()
+    return F.cosine_similarity(*(bag_of_words(side, list(counts)) * rarity for side in pairs))
 
 
 # --- each word ---

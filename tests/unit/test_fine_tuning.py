@@ -1,5 +1,6 @@
 """Lesson 08's pieces: inputs of pairs, spans, the switch, batches of like length, blanks, probes of words, costs."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -144,12 +145,21 @@ def test_pairs_are_read_in_one_go():
         assert mask.any(dim=0).all()
 
 
+def test_in_a_bag_of_words_rare_words_weigh_more():
+    texts = [("the cat", "the dog"), ("the sun", "the cat")]
+    cosines = fine_tuning.cosines_of_words(
+        texts, [("the sun", "the sun", "sun cat"), ("the sun", "the dog", "cat dog")]
+    )
+    sun, cat = math.log(4 / 1), math.log(4 / 2)  # the share of the four texts; *the* is in all, and weighs nothing
+    assert cosines.tolist() == pytest.approx([1, 0, cat**2 / (sun**2 + cat**2)])
+
+
 def test_halfway_between_two_sets_of_weights():
-    model = torch.nn.Linear(2, 2)
-    start = {name: torch.zeros_like(weight) for name, weight in model.state_dict().items()}
-    end = {name: weight.clone() for name, weight in model.state_dict().items()}
+    start, model = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    middle = [(p + q).detach() / 2 for p, q in zip(start.parameters(), model.parameters(), strict=True)]
     fine_tuning.halfway(model, start)
-    assert all(torch.equal(weight, end[name] / 2) for name, weight in model.state_dict().items())
+    assert all(torch.allclose(p, m) for p, m in zip(model.parameters(), middle, strict=True))
+    assert not any(torch.allclose(p, m) for p, m in zip(start.parameters(), middle, strict=True))  # stays
 
 
 @pytest.mark.parametrize("known", [True, False])

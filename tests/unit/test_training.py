@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -833,24 +834,23 @@ def test_side_by_side_is_at_the_same_time_and_changes_nothing(monkeypatch):
     monkeypatch.setattr(runtime, "device", lambda: torch.device("cpu"))
     x, y = torch.randn(32, 4), torch.randint(2, (32,))
 
-    def job(seed, barrier):
+    models = {"one": nn.Linear(4, 2), "two": nn.Linear(4, 2)}
+
+    def job(model, barrier):
         barrier.wait(timeout=20)  # goes on when both are here
-        runtime_threads.append(torch.get_num_threads())
-        model = nn.Linear(4, 2)
-        with torch.no_grad():
-            model.weight.copy_(torch.arange(8).view(2, 4) * seed)
-        return training.fit(model, lambda g: (x, y), steps=3, lr=0.1, seed=seed, progress=False).loss.tolist()
+        threads.append(torch.get_num_threads())
+        return training.fit(model, lambda g: (x, y), steps=3, lr=0.1, progress=False).loss.tolist()
 
     with runtime.threads(2):
-        runtime_threads, both = [], threading.Barrier(2)
+        threads, both = [], threading.Barrier(2)
         before = torch.get_rng_state()
-        found = training.side_by_side(job, {"one": (1, both), "two": (2, both)})
+        found = training.side_by_side(job, {name: (deepcopy(model), both) for name, model in models.items()})
         assert torch.equal(torch.get_rng_state(), before)
-        assert runtime_threads == [1, 1]
+        assert threads == [1, 1]
         assert torch.get_num_threads() == 2
-    alone = threading.Barrier(1)
     with runtime.threads(1):  # one after the other
-        assert list(found.items()) == list(training.side_by_side(job, {"one": (1, alone), "two": (2, alone)}).items())
+        alone = training.side_by_side(job, {name: (model, threading.Barrier(1)) for name, model in models.items()})
+    assert list(found.items()) == list(alone.items())
 
 
 def test_side_by_side_passes_an_error_on(monkeypatch):
