@@ -145,9 +145,10 @@ def _run_limited(work: Callable[[], None], seconds: float) -> BaseException | No
             return raised[0] if raised else None
         return _TimeIsUp()
     finally:  # also when the student stops the cell
-        if thread.is_alive():
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
-            thread.join(0.5)
+        for _ in range(5):  # once may not do: a bare `except:`, or a callback that Python runs just then, swallows it
+            if thread.is_alive():
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+                thread.join(0.2)
 
 
 def _explain(error: BaseException, exercise: Exercise) -> str:

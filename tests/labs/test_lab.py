@@ -85,6 +85,20 @@ def test_time_limit_ends_the_loop():
     assert threading.active_count() == before  # nothing goes on in the background
 
 
+def test_time_limit_ends_a_loop_that_swallows_the_first_exceptions():
+    def stubborn(x):
+        for _ in range(3):
+            try:
+                while True:
+                    pass
+            except:  # noqa: E722
+                pass
+
+    before = threading.active_count()
+    assert grade(exercise(call, seconds=0.2), stubborn).reason.startswith("No answer after 0.2 s")
+    assert threading.active_count() == before
+
+
 def test_call_that_cannot_be_ended_is_left_behind():
     start = time.perf_counter()
     assert grade(exercise(call, seconds=0.2), lambda x: time.sleep(3)).reason.startswith("No answer after 0.2 s")
