@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib import positions
+from course_lib.linear import Linear, linear
 from course_lib.positions import Rotary
 
 
@@ -214,8 +215,8 @@ class MultiHeadAttention(nn.Module):
                 f"The width must be a multiple of heads, and heads of kv_heads; got {d}, {heads} and {kv_heads}."
             )
         self.d, self.heads, self.kv_heads, self.d_head = d, heads, kv_heads, d // heads
-        self.qkv = nn.Linear(d, d + 2 * kv_heads * self.d_head, bias=bias)
-        self.output = nn.Linear(d, d, bias=bias)
+        self.qkv = Linear(d, d + 2 * kv_heads * self.d_head, bias=bias)
+        self.output = Linear(d, d, bias=bias)
         self.rotary, self.alibi = rotary, positions.alibi if alibi is True else alibi
 
     def forward(
@@ -272,6 +273,6 @@ class MultiHeadAttention(nn.Module):
             q, k, v = self.qkv(x).split([self.d, width, width], dim=-1)
         else:
             weights, biases = self.qkv.weight, self.qkv.bias
-            q = F.linear(x, weights[: self.d], None if biases is None else biases[: self.d])
-            k, v = F.linear(memory, weights[self.d :], None if biases is None else biases[self.d :]).chunk(2, dim=-1)
+            q = linear(x, weights[: self.d], None if biases is None else biases[: self.d])
+            k, v = linear(memory, weights[self.d :], None if biases is None else biases[self.d :]).chunk(2, dim=-1)
         return split_heads(q, self.heads), split_heads(k, self.kv_heads), split_heads(v, self.kv_heads)

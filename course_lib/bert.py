@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib.ids import refuse_unfit_ids, refuse_unfit_numbers
+from course_lib.linear import linear
 from course_lib.transformer import ACTIVATIONS, Shape, Stack, norm
 
 IGNORED = -100  # a target that counts for nothing: `cross_entropy` leaves it out
@@ -139,7 +140,7 @@ class WordHead(nn.Module):
 
     def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         """hidden (batch, length, d), embedding (vocabulary, d) → (batch, length, vocabulary)."""
-        return F.linear(self.norm(self.activation(self.dense(hidden))), embedding, self.bias)
+        return linear(self.norm(self.activation(self.dense(hidden))), embedding, self.bias)
 
 
 class MaskedLM(nn.Module):

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from course_lib.attention import Cache
 from course_lib.ids import refuse_unfit_ids
+from course_lib.linear import linear
 from course_lib.positions import Rotary, sinusoidal
 from course_lib.transformer import Shape, Stack, initialise
 
@@ -59,7 +60,7 @@ class GPT(nn.Module):
             keys = (caches[0].length if caches else 0) + ids.shape[1]
             mask = (torch.arange(keys, device=ids.device) >= skip[:, None])[:, None, None]  # (batch, 1, 1, keys)
         h, _ = self.stack(x, mask, caches=caches)
-        return (h if last is None else h[:, -last:]) @ self.embed.weight.T
+        return linear(h if last is None else h[:, -last:], self.embed.weight)
 
     def attention_weights(self, ids: Tensor) -> list[Tensor]:
         """Who looks at whom, for each layer: (batch, heads, length, length)."""

@@ -21,11 +21,12 @@ from torch.nn import functional as F
 
 from course_lib.attention import Cache, MultiHeadAttention
 from course_lib.gpt import GPT
+from course_lib.linear import Linear
 from course_lib.positions import Rotary
 from course_lib.transformer import Block, FeedForward, Stack, block
 
 PIECES = {GPT, Stack, Block, MultiHeadAttention, FeedForward, Rotary}
-PIECES |= {nn.Embedding, nn.Linear, nn.LayerNorm, nn.RMSNorm, nn.Dropout, nn.ModuleList}
+PIECES |= {nn.Embedding, nn.Linear, Linear, nn.LayerNorm, nn.RMSNorm, nn.Dropout, nn.ModuleList}
 
 
 class Matrix:

@@ -9,6 +9,7 @@ from course_lib.attention import Cache
 from course_lib.bars import progress_bar
 from course_lib.decoding import Reader
 from course_lib.gpt import GPT
+from course_lib.linear import linear
 from course_lib.walks import walk
 
 
@@ -80,7 +81,7 @@ def next_log_p(model: GPT, prompts: Sequence[Tensor], batch: int = 32, progress:
     rows = [model.embed(prompt.to(model.embed.weight.device)) for prompt in prompts]
     states = through(model.stack.blocks, rows, common_start(prompts), batch, progress)
     last = model.stack.norm(torch.stack([each[-1] for each in states]))  # (prompts, d): only these are read out
-    return (last @ model.embed.weight.T).float().log_softmax(dim=-1).cpu().detach()
+    return linear(last, model.embed.weight).float().log_softmax(dim=-1).cpu().detach()
 
 
 @torch.no_grad()

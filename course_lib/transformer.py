@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib.attention import Cache, MultiHeadAttention
+from course_lib.linear import Linear
 from course_lib.positions import Rotary
 
 
@@ -60,8 +61,8 @@ class FeedForward(nn.Module):
             raise ValueError(f"There is no activation {shape.activation!r}; expected one of {known}.")
         self.activation, self.gated = ACTIVATIONS[shape.activation], shape.activation == "swiglu"
         d_ff = shape.d_ff or 4 * shape.d
-        self.inner = nn.Linear(shape.d, d_ff * (2 if self.gated else 1), bias=shape.bias)
-        self.output = nn.Linear(d_ff, shape.d, bias=shape.bias)
+        self.inner = Linear(shape.d, d_ff * (2 if self.gated else 1), bias=shape.bias)
+        self.output = Linear(d_ff, shape.d, bias=shape.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.inner(x)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from course_lib.attention import Alignment, context_vector, padding_mask
 from course_lib.ids import refuse_unfit_ids, refuse_unfit_numbers
+from course_lib.linear import Linear
 from course_lib.positions import sinusoidal
 from course_lib.transformer import Shape, Stack
 
@@ -35,7 +36,7 @@ class Translator(nn.Module):
         super().__init__()
         self.d = d
         self.source_embed, self.target_embed = nn.Embedding(source_words, d), nn.Embedding(target_words, d)
-        self.output = nn.Linear(d, target_words)
+        self.output = Linear(d, target_words)
 
     def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
         """Scores of the next token after each token of ``target``: (batch, target length, target words)."""
@@ -79,7 +80,7 @@ class RNNTranslator(Translator):
         self.encoder, self.decoder = nn.GRU(d, d, batch_first=True), nn.GRU(d, d, batch_first=True)
         self.dropout = nn.Dropout(dropout)
         self.score = Alignment("general", d, longest=10**6) if attention is True else attention or None
-        self.combine = nn.Linear(2 * d, d) if attention else None
+        self.combine = Linear(2 * d, d) if attention else None
         self.look = look
 
     def encode(self, source: Tensor, lengths: Tensor) -> Memory:

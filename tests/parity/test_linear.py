@@ -1,0 +1,139 @@
+"""A linear layer as a convolution equals PyTorch's, whichever processor the tests run on."""
+
+import weakref
+
+import pytest
+import torch
+from comparing import RUN, close
+from torch import nn
+from torch.nn import functional as F
+
+from course_lib import linear as module
+from course_lib.gpt import GPT, GPTShape
+from course_lib.linear import Linear, linear
+
+CASES = pytest.mark.parametrize("seed", [*range(6), *(RUN + i for i in range(6))])
+
+
+@pytest.fixture
+def convolutions(monkeypatch) -> list[tuple]:
+    """Every product is a convolution, however small, on every processor; the shapes of those that were made."""
+    made, apply = [], module.Convolution.apply
+    monkeypatch.setattr(module, "WORTH_IT", 0)
+    monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
+    monkeypatch.setattr(module.Convolution, "apply", lambda *inputs: made.append(inputs[0].shape) or apply(*inputs))
+    return made
+
+
+def drawn(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    generator = torch.Generator().manual_seed(seed)
+    batch, length, d_in, d_out, kind = torch.randint(1, 70, (5,), generator=generator).tolist()
+    x = torch.randn(batch, length, d_in, generator=generator)
+    x = [x, x[0], x.transpose(0, 1), x[:, :, None]][kind % 4]  # also two and four dimensions, and strides
+    return (
+        x,
+        torch.randn(d_out, d_in, generator=generator),
+        torch.randn(d_out, generator=generator) if kind % 3 else None,
+    )
+
+
+@CASES
+@pytest.mark.compares("Linear as a convolution", "F.linear")
+def test_a_convolution_equals_the_product(seed, convolutions):
+    ours, theirs = ([t if t is None else t.clone().requires_grad_() for t in drawn(seed)] for _ in range(2))
+    y, expected = linear(*ours), F.linear(*theirs)
+    assert convolutions == [ours[0].shape]
+    close(y, expected, "output")
+    pull = torch.randn(expected.shape, generator=torch.Generator().manual_seed(seed))
+    y.backward(pull)
+    expected.backward(pull)
+    for name, a, b in zip(("x", "weight", "bias"), ours, theirs, strict=True):
+        if a is not None:
+            close(a.grad, b.grad, f"gradient of {name}")
+            assert a.grad.stride() == b.grad.stride()
+
+
+@CASES
+@pytest.mark.compares("GPT whose products are convolutions", "the same GPT without")
+def test_a_whole_model_learns_the_same(seed, convolutions, monkeypatch):
+    torch.manual_seed(seed)
+    model = GPT(GPTShape(d=24, layers=2, heads=3, longest=16, vocabulary=40))
+    ids = torch.randint(40, (3, 12))
+    found = []
+    for slow in (True, False):
+        monkeypatch.setattr(module, "mkl_is_slow", lambda slow=slow: slow)
+        model.zero_grad()
+        scores = model(ids)
+        F.cross_entropy(scores[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
+        found.append((scores, {name: p.grad for name, p in model.named_parameters()}))
+    assert len(convolutions) == 2 * 4 + 1
+    (scores, gradients), (expected, expected_gradients) = found
+    close(scores, expected, "scores")
+    for name, gradient in gradients.items():
+        close(gradient, expected_gradients[name], f"gradient of {name}")
+
+
+@pytest.mark.parametrize("frozen", [(), (0,), (1,), (2,), (1, 2), (0, 2)])
+def test_only_the_gradients_that_are_asked_for(frozen, convolutions):
+    inputs = [torch.randn(5, 7), torch.randn(4, 7), torch.randn(4)]
+    for i, tensor in enumerate(inputs):
+        tensor.requires_grad_(i not in frozen)
+    linear(*inputs).sum().backward()
+    assert [tensor.grad is None for tensor in inputs] == [i in frozen for i in range(3)]
+
+
+def test_backward_twice_and_gradients_of_gradients(convolutions):
+    inputs = [torch.randn(5, 7), torch.randn(4, 7), torch.randn(4)]
+    second = []
+    for function in (linear, F.linear):
+        x, weight, bias = (tensor.clone().requires_grad_() for tensor in inputs)
+        y = function(x, weight, bias).tanh().sum()
+        y.backward(retain_graph=True)
+        once = x.grad.clone()
+        y.backward(retain_graph=True)
+        close(x.grad, 2 * once, "gradient added once more")
+        (slope,) = torch.autograd.grad(y, x, create_graph=True)
+        second.append(torch.autograd.grad(slope.square().sum(), weight)[0])
+    close(*second, "gradient of a gradient")
+
+
+def test_what_is_kept_of_x_goes_before_its_gradient_is_made(convolutions, monkeypatch):
+    """Else a training step would need more memory than PyTorch's own layer takes."""
+    alive = []
+    transposed = F.conv_transpose2d
+
+    def watching(*arguments):
+        alive.append(kept() is not None)
+        return transposed(*arguments)
+
+    monkeypatch.setattr(F, "conv_transpose2d", watching)
+    weight, start = torch.randn(4, 7, requires_grad=True), torch.randn(5, 7, requires_grad=True)
+    x = start * 2
+    kept = weakref.ref(x)
+    y = linear(x, weight).sum()
+    del x
+    y.backward()
+    assert alive == [False]
+
+
+def test_the_plain_product_where_the_convolution_gains_nothing(convolutions, monkeypatch):
+    layer, x = Linear(8, 8), torch.randn(2, 3, 8)
+    layer(x)
+    assert len(convolutions) == 1
+    layer.double()(x.double())
+    layer.to("meta")(x.to("meta"))
+    layer = Linear(8, 8)
+    with torch.autocast("cpu"):
+        layer(x)
+    monkeypatch.setattr(module, "WORTH_IT", 2 * 3 * 8 * 8 + 1)
+    layer(x)
+    monkeypatch.setattr(module, "WORTH_IT", 0)
+    monkeypatch.setattr(module, "mkl_is_slow", lambda: False)
+    layer(x)
+    assert len(convolutions) == 1
+
+
+def test_a_wrong_width_is_told_as_by_pytorch(convolutions):
+    for layer in (Linear(8, 4), nn.Linear(8, 4)):
+        with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+            layer(torch.randn(5, 7))
