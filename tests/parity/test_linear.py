@@ -1,4 +1,4 @@
-"""A linear layer as a convolution equals PyTorch's, whichever processor the tests run on."""
+"""A linear layer by oneDNN equals PyTorch's, whichever processor the tests run on."""
 
 import weakref
 
@@ -16,12 +16,12 @@ CASES = pytest.mark.parametrize("seed", [*range(6), *(RUN + i for i in range(6))
 
 
 @pytest.fixture
-def convolutions(monkeypatch) -> list[tuple]:
-    """Every product is a convolution, however small, on every processor; the shapes of those that were made."""
-    made, apply = [], module.Convolution.apply
+def products(monkeypatch) -> list[tuple]:
+    """Every product is oneDNN's, however small, on every processor; the shapes of those that were made."""
+    made, apply = [], module.Product.apply
     monkeypatch.setattr(module, "WORTH_IT", 0)
-    monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
-    monkeypatch.setattr(module.Convolution, "apply", lambda *inputs: made.append(inputs[0].shape) or apply(*inputs))
+    monkeypatch.setattr(module, "onednn_is_quicker", lambda: True)
+    monkeypatch.setattr(module.Product, "apply", lambda *inputs: made.append(inputs[0].shape) or apply(*inputs))
     return made
 
 
@@ -38,11 +38,11 @@ def drawn(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
 
 
 @CASES
-@pytest.mark.compares("Linear as a convolution", "F.linear")
-def test_a_convolution_equals_the_product(seed, convolutions):
+@pytest.mark.compares("Linear by oneDNN", "F.linear")
+def test_one_product_equals_the_other(seed, products):
     ours, theirs = ([t if t is None else t.clone().requires_grad_() for t in drawn(seed)] for _ in range(2))
     y, expected = linear(*ours), F.linear(*theirs)
-    assert convolutions == [ours[0].shape]
+    assert products == [ours[0].shape]
     close(y, expected, "output")
     pull = torch.randn(expected.shape, generator=torch.Generator().manual_seed(seed))
     y.backward(pull)
@@ -54,19 +54,20 @@ def test_a_convolution_equals_the_product(seed, convolutions):
 
 
 @CASES
-@pytest.mark.compares("GPT whose products are convolutions", "the same GPT without")
-def test_a_whole_model_learns_the_same(seed, convolutions, monkeypatch):
+@pytest.mark.compares("GPT whose products are oneDNN's", "the same GPT by PyTorch's")
+def test_a_whole_model_learns_the_same(seed, products, monkeypatch):
     torch.manual_seed(seed)
     model = GPT(GPTShape(d=24, layers=2, heads=3, longest=16, vocabulary=40))
     ids = torch.randint(40, (3, 12))
     found = []
     for slow in (True, False):
-        monkeypatch.setattr(module, "mkl_is_slow", lambda slow=slow: slow)
+        monkeypatch.setattr(module, "onednn_is_quicker", lambda slow=slow: slow)
         model.zero_grad()
         scores = model(ids)
         F.cross_entropy(scores[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
         found.append((scores, {name: p.grad for name, p in model.named_parameters()}))
-    assert len(convolutions) == 2 * 4 + 1
+    forward = 2 * 4 + 1
+    assert len(products) == 3 * forward  # and two backward for each
     (scores, gradients), (expected, expected_gradients) = found
     close(scores, expected, "scores")
     for name, gradient in gradients.items():
@@ -74,7 +75,7 @@ def test_a_whole_model_learns_the_same(seed, convolutions, monkeypatch):
 
 
 @pytest.mark.parametrize("frozen", [(), (0,), (1,), (2,), (1, 2), (0, 2)])
-def test_only_the_gradients_that_are_asked_for(frozen, convolutions):
+def test_only_the_gradients_that_are_asked_for(frozen, products):
     inputs = [torch.randn(5, 7), torch.randn(4, 7), torch.randn(4)]
     for i, tensor in enumerate(inputs):
         tensor.requires_grad_(i not in frozen)
@@ -82,7 +83,7 @@ def test_only_the_gradients_that_are_asked_for(frozen, convolutions):
     assert [tensor.grad is None for tensor in inputs] == [i in frozen for i in range(3)]
 
 
-def test_backward_twice_and_gradients_of_gradients(convolutions):
+def test_backward_twice_and_gradients_of_gradients(products):
     inputs = [torch.randn(5, 7), torch.randn(4, 7), torch.randn(4)]
     second = []
     for function in (linear, F.linear):
@@ -97,29 +98,28 @@ def test_backward_twice_and_gradients_of_gradients(convolutions):
     close(*second, "gradient of a gradient")
 
 
-def test_what_is_kept_of_x_goes_before_its_gradient_is_made(convolutions, monkeypatch):
+def test_what_is_kept_of_x_goes_before_its_gradient_is_made(products, monkeypatch):
     """Else a training step would need more memory than PyTorch's own layer takes."""
     alive = []
-    transposed = F.conv_transpose2d
 
-    def watching(*arguments):
-        alive.append(kept() is not None)
-        return transposed(*arguments)
+    def watching(x, weight, bias=None):
+        alive.append((tuple(weight.shape), kept() is not None))
+        return linear(x, weight, bias)
 
-    monkeypatch.setattr(F, "conv_transpose2d", watching)
+    monkeypatch.setattr(module, "linear", watching)
     weight, start = torch.randn(4, 7, requires_grad=True), torch.randn(5, 7, requires_grad=True)
     x = start * 2
     kept = weakref.ref(x)
     y = linear(x, weight).sum()
     del x
     y.backward()
-    assert alive == [False]
+    assert alive == [((7, 5), True), ((7, 4), False)]  # for the weights' gradient, for that of x
 
 
-def test_the_plain_product_where_the_convolution_gains_nothing(convolutions, monkeypatch):
+def test_the_plain_product_where_nothing_is_gained(products, monkeypatch):
     layer, x = Linear(8, 8), torch.randn(2, 3, 8)
     layer(x)
-    assert len(convolutions) == 1
+    assert len(products) == 1
     layer.double()(x.double())
     layer.to("meta")(x.to("meta"))
     layer = Linear(8, 8)
@@ -128,12 +128,12 @@ def test_the_plain_product_where_the_convolution_gains_nothing(convolutions, mon
     monkeypatch.setattr(module, "WORTH_IT", 2 * 3 * 8 * 8 + 1)
     layer(x)
     monkeypatch.setattr(module, "WORTH_IT", 0)
-    monkeypatch.setattr(module, "mkl_is_slow", lambda: False)
+    monkeypatch.setattr(module, "onednn_is_quicker", lambda: False)
     layer(x)
-    assert len(convolutions) == 1
+    assert len(products) == 1
 
 
-def test_a_wrong_width_is_told_as_by_pytorch(convolutions):
+def test_a_wrong_width_is_told_as_by_pytorch(products):
     for layer in (Linear(8, 4), nn.Linear(8, 4)):
         with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
             layer(torch.randn(5, 7))
