@@ -222,16 +222,14 @@ def accuracy_of_words(texts: Sequence[str], labels: Tensor, new: Sequence[str], 
 
 
 def scored_pairs(
-    tokenizer: WordPiece, rows: Sequence[dict], longest: int, most: int | None = None
+    tokenizer: WordPiece, rows: Sequence[dict], longest: int
 ) -> tuple[list[tuple[str, ...]], list[Examples]]:
     """Rows of `stsb` whose texts have at most ``longest`` tokens: the first and the second texts, and both as examples.
 
-    At most ``most`` of them. The target of each is people's score of the pair.
+    The target of each is people's score of the pair.
     """
     kept = []
     for row in rows:
-        if len(kept) == most:
-            break
         texts = row["sentence1"], row["sentence2"]
         ids = [tokenizer.encode(text) for text in texts]
         if max(map(len, ids)) <= longest:
