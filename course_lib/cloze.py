@@ -51,8 +51,8 @@ def halves(rows: Sequence[Tensor], generator: torch.Generator, pair_inputs: Call
     Targets: 0 where the second half follows, 1 where it is from elsewhere.
     """
     elsewhere = (torch.rand(len(rows), generator=generator) < 0.5).long()
-    other = torch.randperm(len(rows), generator=generator)
-    order = torch.where(elsewhere == 1, other, torch.arange(len(rows)))
+    further = torch.randint(1, len(rows), (len(rows),), generator=generator)  # never the sentence itself
+    order = (torch.arange(len(rows)) + elsewhere * further) % len(rows)
     firsts, seconds = [row[: len(row) // 2] for row in rows], [row[len(row) // 2 :] for row in rows]
     return pair_inputs(firsts, [seconds[i] for i in order.tolist()], CLS, SEP, PAD), elsewhere
 

@@ -226,6 +226,10 @@ def test_halves_and_blanks():
         if not other:
             assert words == whole.tolist()
         assert words[: len(whole) // 2] == whole[: len(whole) // 2].tolist()
+    own = [torch.tensor([2 * i, 2 * i + 1]) + cloze.MASK + 1 for i in range(5)]
+    for seed in range(20):  # no sentence is "elsewhere" to itself
+        (ids, *_), elsewhere = cloze.halves(own, torch.Generator().manual_seed(seed), pair_inputs)
+        assert torch.equal(ids[:, 3] != ids[:, 1] + 1, elsewhere.bool())
     (ids, mask, segments), (blanks, follows) = cloze.batches(rows, 20, 4, mask_tokens, pair_inputs)(
         torch.Generator().manual_seed(1)
     )
