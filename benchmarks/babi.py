@@ -1,7 +1,7 @@
-"""Memory networks on the public bAbI tasks 1 to 3 (Weston et al. 2015), beside the paper's numbers.
+"""Memory networks on the public bAbI tasks (Weston et al. 2015), 1 to 3 beside the paper's numbers.
 
     python benchmarks/babi.py FOLDER                 # FOLDER holds qa1_…_train.txt, qa1_…_test.txt, and so on
-    python benchmarks/babi.py FOLDER --hops 1 2 3 --restarts 3
+    python benchmarks/babi.py FOLDER --tasks 1 6 --hops 1 2 3 --restarts 3
 
 The course does not carry bAbI: bring your own copy (1 000 training questions a task, the folder `en`). As in the paper
 (Sukhbaatar et al. 2015): one network a task, 3 hops, position and time encoding, adjacent weights, linear start, the
@@ -17,8 +17,10 @@ from pathlib import Path
 
 import torch
 
-from course_lib import memory, readers, tasks
-from course_lib.metrics import accuracy
+from course_lib.data import readers
+from course_lib.data.batches import encode_stories, with_replacement
+from course_lib.measure.metrics import accuracy
+from course_lib.models import memory_network as memory
 from course_lib.tokenizers import Vocabulary
 from course_lib.training import cosine, fit
 
@@ -62,7 +64,9 @@ def trained(hops: int, inputs, targets, words: int, answers: int, longest: int, 
     """A network after linear start and training; and its loss at the end."""
     torch.manual_seed(seed)
     network = memory.MemoryNetwork(words + 2, answers, d, hops, MOST_FACTS, longest, std=0.1)
-    batches = noisy(tasks.sample(inputs, targets, torch.ones(len(targets), dtype=torch.bool), 32), nothing=words + 1)
+    batches = noisy(
+        with_replacement(inputs, targets, torch.ones(len(targets), dtype=torch.bool), 32), nothing=words + 1
+    )
     settings = {"optimizer": torch.optim.SGD, "clip": 40 / 32, "seed": seed, "progress": False}
     network.hop = memory.linear_hop
     fit(network, batches, steps=steps // 4, lr=0.15, **settings)
@@ -71,28 +75,28 @@ def trained(hops: int, inputs, targets, words: int, answers: int, longest: int, 
     return network, history.loss[-100:].mean()
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--tasks", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--tasks", nargs="+", type=int, default=[1, 2, 3], choices=range(1, 21), metavar="TASK")
     parser.add_argument("--hops", nargs="+", type=int, default=[3])
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--restarts", type=int, default=3)
     parser.add_argument("--d", type=int, default=20)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if chosen.folder is None:
         print("No folder was given: the public bAbI tasks are not part of the course, so there is nothing to measure.")
         return 0
+    tasks = {task: [read(chosen.folder, task, split) for split in ("train", "test")] for task in chosen.tasks}
     print("| task | hops | error, training | error, test | seconds | " + " | ".join(PAPER) + " |")
     print("|---|---|---|---|---|" + "---|" * len(PAPER))
-    for task in chosen.tasks:
-        train, test = (read(chosen.folder, task, split) for split in ("train", "test"))
+    for task, (train, test) in tasks.items():
         texts = train["story"] + train["question"] + test["story"] + test["question"]
         words = Vocabulary(re.findall(r"\w+", " ".join(texts)))
         answers = Vocabulary(train["answer"] + test["answer"])
         longest = max(len(sentence.split()) for text in texts for sentence in text.split("."))
         encoded = [
-            (memory.encode_stories(r["story"], r["question"], words, MOST_FACTS, longest), answers.encode(r["answer"]))
+            (encode_stories(r["story"], r["question"], words, MOST_FACTS, longest), answers.encode(r["answer"]))
             for r in (train, test)
         ]
         for hops in chosen.hops:
@@ -104,10 +108,9 @@ def main() -> int:
             network = min(runs, key=lambda run: run[1])[0]
             errors = [100 * (1 - float(accuracy(network, *part).mean())) for part in encoded]
             seconds = time.perf_counter() - start
-            cells = [task, hops, *(f"{error:.1f} %" for error in errors), f"{seconds:.0f}"]
-            print(
-                "| " + " | ".join(map(str, [*cells, *(f"{row[task]} %" for row in PAPER.values())])) + " |", flush=True
-            )
+            paper = [f"{row[task]} %" if task in row else "–" for row in PAPER.values()]
+            cells = [task, hops, *(f"{error:.1f} %" for error in errors), f"{seconds:.0f}", *paper]
+            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
     return 0
 
 

@@ -9,19 +9,22 @@ cutting the text into words, and learning the merges from the words.
 """
 
 import argparse
+import gc
 import json
 import os
 import statistics
-import time
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
+from timeit import timeit
 
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
-from course_lib.bpe import WORDS
 from course_lib.data import load
 from course_lib.tokenizers import BPE
+from course_lib.tokenizers.bpe import WORDS
+
+timed = partial(timeit, setup=gc.enable, number=1)  # with the collector on, as in use
 
 
 def theirs(text: str, size: int, parallel: bool) -> tokenizers.Tokenizer:
@@ -32,12 +35,6 @@ def theirs(text: str, size: int, parallel: bool) -> tokenizers.Tokenizer:
     trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, show_progress=False, initial_alphabet=alphabet)
     tokenizer.train_from_iterator([text], trainer)
     return tokenizer
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -55,7 +52,7 @@ def main() -> None:
         "tokenizers": lambda: theirs(text, chosen.size, True),
         "tokenizers, one thread": lambda: theirs(text, chosen.size, False),
     }
-    rounds = [[seconds(work) for work in contestants.values()] for _ in range(chosen.rounds)]
+    rounds = [[timed(work) for work in contestants.values()] for _ in range(chosen.rounds)]
     medians = dict(zip(contestants, map(statistics.median, zip(*rounds, strict=True)), strict=True))
     print("### Training byte-pair encoding\n")
     print(f"{chosen.size} tokens from {len(text):,} characters; {chosen.rounds} rounds\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-from course_lib import notebooks
+from course_lib.lab import run as notebooks
 
 
 def measured(path: Path, seed: int, threads: int) -> tuple[dict[str, str], bool]:

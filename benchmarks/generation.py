@@ -10,19 +10,21 @@ text cannot be shorter.
 """
 
 import argparse
+import gc
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
+from timeit import timeit
 
 import torch
 from torch import Tensor, nn
 
 from course_lib import pretrained
 from course_lib.decoding import beam_search, greedy
-from course_lib.gpt import GPT
+from course_lib.models.gpt import GPT
 
 PROMPT, NEW = 16, 128
+timed = partial(timeit, setup=gc.enable, number=1)  # with the collector on, as in use
 
 
 def random_pair() -> tuple[GPT, nn.Module]:
@@ -71,12 +73,6 @@ def tasks() -> dict[str, tuple[GPT, Callable[[], Tensor], Callable[[], Tensor]]]
     }  # fmt: skip
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -92,10 +88,10 @@ def main() -> None:
         if chosen.only not in name:
             continue
         assert torch.equal(ours(), theirs()), f"{name}: not the same tokens"
-        rounds = [(seconds(ours), seconds(theirs)) for _ in range(chosen.rounds)]
+        rounds = [(timed(ours), timed(theirs)) for _ in range(chosen.rounds)]
         our_time, their_time = (statistics.median(times) for times in zip(*rounds, strict=True))
         weights = list(model.parameters())
-        floor = statistics.median(seconds(lambda: [w.sum() for w in weights]) for _ in range(20))  # noqa: B023
+        floor = statistics.median(timed(lambda: [w.sum() for w in weights]) for _ in range(20))  # noqa: B023
         print(
             f"| {name} | {NEW / our_time:.0f} | {NEW / their_time:.0f} | {their_time / our_time:.2f} × "
             f"| {1000 * our_time / NEW:.2f} | {1000 * floor:.2f} |",

@@ -31,13 +31,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from course_lib.bpe import BPE
+from course_lib.data.batches import IGNORED
 from course_lib.decoding import beam_search, greedy
-from course_lib.metrics import corpus_bleu
-from course_lib.muon import Muon, hidden_matrices
-from course_lib.training import IGNORED, clip_gradients
-from course_lib.transformer import Shape
-from course_lib.translator import Memory, TransformerTranslator
+from course_lib.measure.metrics import corpus_bleu
+from course_lib.models.transformer import Shape
+from course_lib.models.translator import Encoded, TransformerTranslator
+from course_lib.tokenizers.bpe import BPE
+from course_lib.training import clip_gradients
+from course_lib.training.optimisers import Muon, hidden_matrices
 
 HEAD = (
     "| model | CPU-minutes | epochs | parameters | BLEU, words, greedy | sacrebleu, greedy | BLEU, words, 5 beams "
@@ -207,10 +208,10 @@ def translate(
         rows = [sources[i] for i in chosen]
         memory = model.encode(pad(rows), torch.tensor([len(row) for row in rows]))
 
-        def scores(ids: Tensor, memory: Memory = memory) -> Tensor:
+        def scores(ids: Tensor, memory: Encoded = memory) -> Tensor:
             times = len(ids) // len(memory.states)  # the beams of a sentence stand side by side
             states, mask = (x.repeat_interleave(times, dim=0) for x in (memory.states, memory.mask))
-            return model.decode(ids, Memory(states, mask))[0]
+            return model.decode(ids, Encoded(states, mask))[0]
 
         start, new = torch.full((len(rows), 1), START), math.ceil(1.5 * len(rows[-1])) + 10
         if beams == 1:

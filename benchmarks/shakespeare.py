@@ -28,12 +28,12 @@ import torch
 from torch import Tensor, nn
 
 from course_lib import data, runtime
-from course_lib.gpt import GPT, GPTShape
-from course_lib.metrics import consecutive_windows, perplexity_of
-from course_lib.muon import Muon, hidden_matrices
-from course_lib.tasks import windows
+from course_lib.data.batches import consecutive_windows, windows
+from course_lib.measure.metrics import perplexity_of
+from course_lib.models.gpt import GPT, GPTShape
 from course_lib.tokenizers import Vocabulary
 from course_lib.training import clip_gradients, cosine, fit
+from course_lib.training.optimisers import Muon, hidden_matrices
 
 GOAL = 1.88  # what nanoGPT says its recipe reaches
 EVALUATIONS = 4  # during a run; they do not count in its seconds

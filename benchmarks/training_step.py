@@ -19,7 +19,8 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 
-from course_lib.gpt import GPT, GPTShape
+from course_lib.fast.linear import quicken
+from course_lib.models.gpt import GPT, GPTShape
 
 SIZES = {
     "4 layers, 4 heads, width 128, context 64, batch 12": (GPTShape(d=128, layers=4, heads=4, longest=64), 12),
@@ -52,7 +53,7 @@ def contestants(shape: GPTShape) -> dict[str, Callable[[Tensor], Tensor]]:
         n_positions=shape.longest, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
     theirs = GPT2LMHeadModel(config)
-    models = {"ours": GPT(shape), "transformers GPT-2": theirs, "nn.TransformerEncoder": Encoder(shape)}
+    models = {"ours": quicken(GPT(shape)), "transformers GPT-2": theirs, "nn.TransformerEncoder": Encoder(shape)}
     if find_spec("nano_gpt"):
         from nano_gpt import config, model
 

@@ -1,20 +1,28 @@
 """``python -m course_lib``: ``fetch`` brings the data here, ``doctor`` looks what is missing, ``run`` runs lessons."""
 
 import argparse
+import codecs
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 
-from course_lib import sources
-from course_lib.catalogue import Entry, everything
-from course_lib.wheels import FetchError, cache_dir
+from course_lib.data import sources
+from course_lib.data.catalogue import Entry, everything
+from course_lib.data.fetching import FetchError, cache_dir
 
 PACKAGE = "transformers-measured"
+PLAIN = {"✓": "+", "○": "o", "✗": "x"}  # for a file or a pipe whose encoding lacks them, as Windows' often does
+codecs.register_error(
+    "plain", lambda error: ("".join(PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end)
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0, or 1 where something needed is missing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a notebook's has not, and takes every letter
+            stream.reconfigure(errors="plain")
     parser = argparse.ArgumentParser(prog="python -m course_lib", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     fetching = commands.add_parser("fetch", help="fetch corpora and weights into the cache; skips what is there")
@@ -43,7 +51,7 @@ def run(names: list[str]) -> int:
     """Run the lessons and store them; stops at the first cell that fails, and leaves that lesson's file as it was."""
     from nbclient.exceptions import CellExecutionError
 
-    from course_lib import notebooks
+    from course_lib.lab import run as notebooks
 
     try:
         for path in [notebooks.lesson(name) for name in names] or notebooks.lessons():
@@ -68,7 +76,7 @@ def fetch(entries: list[Entry], quiet: bool = False) -> int:
                 failed += 1
                 print(f"✗ {error}", file=sys.stderr)
                 continue
-        print("✓", sources.describe(entry))
+        print("✓", sources.summary_line(entry))
     return 1 if failed else 0
 
 
@@ -173,7 +181,7 @@ def _cache() -> Iterator[Line]:
 def _state(entry: Entry) -> tuple[str, str]:
     """The mark and the line of a corpus or of weights."""
     if sources.present(entry):
-        return "✓", sources.describe(entry)
+        return "✓", sources.summary_line(entry)
     if file := sources.embedded(entry):
         return "✗", f"{entry.name}: {file} is missing: get the whole repository"
-    return "○", f"{sources.describe(entry)}: run python -m course_lib fetch {entry.name}"
+    return "○", f"{sources.summary_line(entry)}: run python -m course_lib fetch {entry.name}"

@@ -5,7 +5,8 @@
 
 ``load_gpt(weights("smollm2"))`` → our `GPT` with those weights; ``load_bert(weights("minilm"))`` → our `Bert`, and
 ``load_bert(folder, MaskedLM)`` → with a head. Other people name their weights otherwise: each function below says which
-of theirs is which of ours. What is missing, left over or of another shape is an error that names it.
+of theirs is which of ours. What is missing, left over or of another shape is an error that names it. The last two
+functions copy the weights of PyTorch's own modules.
 """
 
 import json
@@ -15,10 +16,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from course_lib import gguf, sources
-from course_lib.bert import Bert, BertShape, NextSentence, Pretraining, SentenceClassifier, Tagger
-from course_lib.catalogue import WEIGHTS
-from course_lib.gpt import GPT, GPTShape
+from course_lib.data import gguf, sources
+from course_lib.data.catalogue import WEIGHTS
+from course_lib.fast.linear import quicken
+from course_lib.models.bert import Bert, BertShape, NextSentence, Pretraining, SentenceClassifier, Tagger
+from course_lib.models.gpt import GPT, GPTShape
+from course_lib.models.recurrent import GRU, Recurrent
+from course_lib.models.transformer import Stack, block
 
 State = dict[str, Tensor]
 
@@ -39,15 +43,15 @@ def weights(name: str, otherwise: str | None = None) -> Path:
         return weights(otherwise)
 
 
-def load_gpt(path: Path | str, longest: int = 1024) -> GPT:
+def load_gpt(path: Path | str, longest: int = 1024, combine: Callable = block) -> GPT:
     """Our `GPT` with the weights of a folder in GPT-2's or Llama's format, or of a ``.gguf`` file of a Llama.
 
-    It sees at most ``longest`` tokens.
+    It sees at most ``longest`` tokens. ``combine``: see `Block`.
     """
     if Path(path).suffix == ".gguf":
-        return llama(*gguf.llama(*gguf.read(path)), longest)
+        return llama(*gguf.llama_state(*gguf.read_gguf(path)), longest, combine)
     config = read_config(path, "gpt2", "llama")
-    return {"gpt2": gpt2, "llama": llama}[config["model_type"]](config, read_state(path), longest)
+    return {"gpt2": gpt2, "llama": llama}[config["model_type"]](config, read_state(path), longest, combine)
 
 
 def read_config(folder: Path | str, *types: str) -> dict:
@@ -78,7 +82,12 @@ def read_state(folder: Path | str) -> State:
     return state
 
 
-ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
+ACTIVATION_NAMES = {  # theirs → ours
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
 
 
 def refuse_unless(what: str, got: object, *known: object) -> None:
@@ -92,7 +101,7 @@ def shortened(names: list[str], most: int = 5) -> str:
     return "; ".join(sorted(names)[:most]) + (f"; and {len(names) - most} more" if len(names) > most else "")
 
 
-class Translation:
+class Names:
     """Their weights under our names; remembers what was missing, and what nobody has taken."""
 
     def __init__(self, state: State, prefix: str, ignored: tuple[str, ...] = ()):
@@ -129,38 +138,38 @@ class Translation:
         with torch.no_grad():
             for name, parameter in wanted.items():
                 parameter.copy_(self.ours[name])
-        return model.eval()
+        return quicken(model.eval())
 
 
-def gpt2(config: dict, state: State, longest: int) -> GPT:
+def gpt2(config: dict, state: State, longest: int, combine: Callable = block) -> GPT:
     """GPT-2: pre-norm, learned positions, GELU by its tanh formula. Its matrices are stored transposed."""
     activation = config.get("activation_function", "gelu_new")
-    refuse_unless("the activation", activation, *ACTIVATIONS)
+    refuse_unless("the activation", activation, *ACTIVATION_NAMES)
     refuse_unless("embedding and read-out tied:", config.get("tie_word_embeddings", True), True)
     refuse_unless("scale_attn_weights", config.get("scale_attn_weights", True), True)
     refuse_unless("scale_attn_by_inverse_layer_idx", config.get("scale_attn_by_inverse_layer_idx", False), False)
     shape = GPTShape(
         d=config["n_embd"], layers=config["n_layer"], heads=config["n_head"], d_ff=config.get("n_inner"),
-        activation=ACTIVATIONS[activation], epsilon=config["layer_norm_epsilon"], vocabulary=config["vocab_size"],
+        activation=ACTIVATION_NAMES[activation], epsilon=config["layer_norm_epsilon"], vocabulary=config["vocab_size"],
         longest=min(longest, config["n_positions"]),
     )  # fmt: skip
     # The read-out is the embedding once more; older files also store the causal mask.
-    names = Translation(state, "transformer.", ignored=("lm_head.weight", ".attn.bias", ".attn.masked_bias"))
+    names = Names(state, "transformer.", ignored=("lm_head.weight", ".attn.bias", ".attn.masked_bias"))
     names.weight("embed.weight", "wte.weight")
     names.weight("places.weight", "wpe.weight", change=lambda w: w[: shape.longest])
     names.layer("stack.norm", "ln_f")
     for i in range(shape.layers):
-        block, theirs = f"stack.blocks.{i}", f"h.{i}"
-        names.layer(f"{block}.attention_norm", f"{theirs}.ln_1")
-        names.layer(f"{block}.attention.qkv", f"{theirs}.attn.c_attn", change=torch.t)
-        names.layer(f"{block}.attention.output", f"{theirs}.attn.c_proj", change=torch.t)
-        names.layer(f"{block}.feed_forward_norm", f"{theirs}.ln_2")
-        names.layer(f"{block}.feed_forward.inner", f"{theirs}.mlp.c_fc", change=torch.t)
-        names.layer(f"{block}.feed_forward.output", f"{theirs}.mlp.c_proj", change=torch.t)
-    return names.into(GPT(shape))
+        ours, theirs = f"stack.blocks.{i}", f"h.{i}"
+        names.layer(f"{ours}.attention_norm", f"{theirs}.ln_1")
+        names.layer(f"{ours}.attention.qkv", f"{theirs}.attn.c_attn", change=torch.t)
+        names.layer(f"{ours}.attention.output", f"{theirs}.attn.c_proj", change=torch.t)
+        names.layer(f"{ours}.feed_forward_norm", f"{theirs}.ln_2")
+        names.layer(f"{ours}.feed_forward.inner", f"{theirs}.mlp.c_fc", change=torch.t)
+        names.layer(f"{ours}.feed_forward.output", f"{theirs}.mlp.c_proj", change=torch.t)
+    return names.into(GPT(shape, combine))
 
 
-def llama(config: dict, state: State, longest: int) -> GPT:
+def llama(config: dict, state: State, longest: int, combine: Callable = block) -> GPT:
     """Llama and its kin: RMSNorm, SwiGLU, rotary positions, grouped queries, no biases."""
     heads, positions = config["num_attention_heads"], config.get("rope_parameters") or config.get("rope_scaling") or {}
     width = config["hidden_size"] // heads
@@ -175,7 +184,7 @@ def llama(config: dict, state: State, longest: int) -> GPT:
         rotary_base=config.get("rope_theta") or positions["rope_theta"],
         longest=min(longest, config["max_position_embeddings"]),
     )  # fmt: skip
-    names = Translation(state, "model.", ignored=("lm_head.weight", "rotary_emb.inv_freq"))
+    names = Names(state, "model.", ignored=("lm_head.weight", "rotary_emb.inv_freq"))
     names.weight("embed.weight", "embed_tokens.weight")
     names.weight("stack.norm.weight", "norm.weight")
     for i in range(shape.layers):
@@ -188,7 +197,7 @@ def llama(config: dict, state: State, longest: int) -> GPT:
             ("feed_forward.output", ["mlp.down_proj"]),
         ):
             names.weight(f"stack.blocks.{i}.{name}.weight", *(f"layers.{i}.{part}.weight" for part in theirs))
-    return names.into(GPT(shape))
+    return names.into(GPT(shape, combine))
 
 
 def load_bert(folder: Path | str, head: type[nn.Module] | None = None) -> nn.Module:
@@ -211,7 +220,7 @@ def bert(config: dict, state: State, head: type[nn.Module] | None = None) -> nn.
 
     Without ``head`` only the encoder, with its pooler if there is one. Weights of other heads are left aside.
     """
-    refuse_unless("the activation", config["hidden_act"], *ACTIVATIONS)
+    refuse_unless("the activation", config["hidden_act"], *ACTIVATION_NAMES)
     refuse_unless("positions of type", config.get("position_embedding_type", "absolute"), "absolute")
     refuse_unless("an encoder: is_decoder", config.get("is_decoder", False), False)
     state = {name.removeprefix("bert."): w for name, w in state.items()}
@@ -219,7 +228,7 @@ def bert(config: dict, state: State, head: type[nn.Module] | None = None) -> nn.
         state = {name.replace(old, new): w for name, w in state.items()}
     shape = BertShape(
         d=config["hidden_size"], layers=config["num_hidden_layers"], heads=config["num_attention_heads"],
-        d_ff=config["intermediate_size"], activation=ACTIVATIONS[config["hidden_act"]],
+        d_ff=config["intermediate_size"], activation=ACTIVATION_NAMES[config["hidden_act"]],
         dropout=config["hidden_dropout_prob"], epsilon=config["layer_norm_eps"], vocabulary=config["vocab_size"],
         longest=config["max_position_embeddings"], segments=config["type_vocab_size"],
         pooler=head in (NextSentence, Pretraining, SentenceClassifier) or any(n.startswith("pooler.") for n in state),
@@ -240,7 +249,7 @@ def bert(config: dict, state: State, head: type[nn.Module] | None = None) -> nn.
     kept = {
         n: w for n, w in state.items() if n.startswith(("embeddings.", "encoder.", "pooler.")) or n in heads.values()
     }
-    names = Translation(kept, "", ignored=("embeddings.position_ids",))  # older files store 0, 1, 2, … there
+    names = Names(kept, "", ignored=("embeddings.position_ids",))  # older files store 0, 1, 2, … there
     for ours, theirs in heads.items():
         names.weight(ours, theirs)
     encoder = "encoder." if head else ""
@@ -260,3 +269,39 @@ def bert(config: dict, state: State, head: type[nn.Module] | None = None) -> nn.
         ):
             names.layer(f"{encoder}stack.blocks.{i}.{ours}", *(f"encoder.layer.{i}.{part}" for part in parts))
     return names.into(model)
+
+
+@torch.no_grad()
+def copy_recurrent_weights(cell: Recurrent, theirs: nn.RNNBase, direction: str = "") -> None:
+    """Give ``cell`` the weights of the first layer of PyTorch's `nn.RNN`, `nn.LSTM` or `nn.GRU`.
+
+    PyTorch keeps two biases everywhere; only the GRU needs both. ``direction="_reverse"`` takes the backward half.
+    """
+    W, U, b, b_U = (
+        getattr(theirs, f"{name}_l0{direction}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    cell.W.copy_(W)
+    cell.U.copy_(U)
+    cell.b.copy_(b if isinstance(cell, GRU) else b + b_U)
+    if isinstance(cell, GRU):
+        cell.b_U.copy_(b_U)
+
+
+@torch.no_grad()
+def copy_stack_weights(stack: Stack, theirs: nn.TransformerEncoder | nn.TransformerDecoder) -> None:
+    """Give a `Stack` the weights of one half of PyTorch's `nn.Transformer`."""
+    for ours, layer in zip(stack.blocks, theirs.layers, strict=True):
+        attentions, norms = [(ours.attention, layer.self_attn)], [ours.attention_norm, ours.feed_forward_norm]
+        if ours.shape.cross:
+            attentions, norms = (
+                [*attentions, (ours.cross, layer.multihead_attn)],
+                [*norms[:1], ours.cross_norm, norms[1]],
+            )
+        for mine, other in attentions:
+            mine.qkv.weight.copy_(other.in_proj_weight)
+            mine.qkv.bias.copy_(other.in_proj_bias)
+            mine.output.load_state_dict(other.out_proj.state_dict())
+        for place, norm in enumerate(norms, start=1):
+            norm.load_state_dict(getattr(layer, f"norm{place}").state_dict())
+        ours.feed_forward.inner.load_state_dict(layer.linear1.state_dict())
+        ours.feed_forward.output.load_state_dict(layer.linear2.state_dict())

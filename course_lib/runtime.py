@@ -80,6 +80,36 @@ def seed(value: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(value)
 
 
+def random_state(device: torch.device) -> dict:
+    """The state of Python's, torch's and the device's generators."""
+    state = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["device"] = torch.cuda.get_rng_state(device)
+    elif device.type == "mps":
+        state["device"] = torch.mps.get_rng_state()
+    return state
+
+
+def set_random_state(state: dict, device: torch.device) -> None:
+    """The inverse of ``random_state``."""
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state["device"], device)
+    elif device.type == "mps":
+        torch.mps.set_rng_state(state["device"])
+
+
+@contextlib.contextmanager
+def randomness_kept(device: torch.device) -> Iterator[None]:
+    """What is drawn inside the ``with`` block leaves no trace outside it."""
+    state = random_state(device)
+    try:
+        yield
+    finally:
+        set_random_state(state, device)
+
+
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
     """Use ``count`` torch threads inside the ``with`` block."""

@@ -33,13 +33,14 @@ def write_or_check(name: str, rows: Sequence[dict[str, Any]]) -> int:
     made = text.getvalue().encode()
     path, sums = FOLDER / name, FOLDER / "SHA256SUMS"
     line = f"{hashlib.sha256(made).hexdigest()}  {name}"
-    listed = sums.read_text().splitlines() if sums.exists() else []
+    listed = sums.read_text(encoding="utf-8").splitlines() if sums.exists() else []
     if check:
         same = path.exists() and path.read_bytes() == made and line in listed
         print(f"{name}: {'as made' if same else 'differs from what the script makes, or from SHA256SUMS'}")
         return 0 if same else 1
     path.write_bytes(made)
     others = [other for other in listed if not other.endswith(f"  {name}")]
-    sums.write_text("\n".join(sorted([*others, line], key=lambda other: other.split()[-1])) + "\n")
+    lines = sorted([*others, line], key=lambda other: other.split()[-1])
+    sums.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
     print(f"{name}: {len(made):,} bytes")
     return 0

@@ -1,18 +1,18 @@
 """Exercises of lesson 10: mean pooling, cosine search, a few-shot prompt, a LoRA layer."""
 
 import copy
-import re
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_lib.bert import mean_pool
-from course_lib.checks import Check, Exercise, Wrong, describe, function_checks, module_checks, signature_check
-from course_lib.lora import LoRA
-from course_lib.prompting import few_shot_prompt
-from course_lib.retrieval import cosine_search
+from course_lib.decoding.prompting import few_shot_prompt
+from course_lib.lab.grading import Exercise, Wrong, describe
+from course_lib.lab.ladder import Ladder, ModuleLadder, copied, edits
+from course_lib.models.bert import mean_pool
+from course_lib.models.lora import LoRA
+from course_lib.models.retrieval import cosine_search
 
 
 def _random(seed: int, *shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -35,10 +35,6 @@ POOL = [
 ]
 POOL[1][0][0, 2] = 0  # the vector of a token may be zero, too
 TOGETHER = "`hidden[mask]` throws the tokens of all texts together: each text has a mean of its own."
-
-
-def _kept(hidden: Tensor, mask: Tensor) -> Tensor:
-    return hidden * mask[..., None].to(hidden)
 
 
 def _filling_does_not_count(answer: Callable) -> None:
@@ -68,91 +64,64 @@ def _gradient_without_nan(answer: Callable) -> None:
         )
 
 
+_pool_checks = Ladder(
+    mean_pool,
+    POOL[:2],
+    returns=["the vectors"],
+    properties=[_filling_does_not_count],
+    slips=edits(
+        mean_pool,
+        f"""
+        (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1) → hidden.mean(dim=1)
+        · The mask is not used: the filling is averaged in. Sum over the tokens only.
+        / kept.sum(dim=1).clamp(min=1) → / mask.shape[1]
+        · The sum is right, but it is divided by the padded length; divide by the number of tokens.
+        / kept.sum(dim=1).clamp(min=1) → · This is the sum; divide by the number of tokens.
+        mask[..., None] → (~mask)[..., None]
+        · The filling is averaged and the tokens are left out: the mask is True at tokens.
+        / kept.sum(dim=1).clamp(min=1) → / kept.sum()
+        · It is divided by the tokens of the whole batch; each text has its own number: `sum(dim=1)`.
+        / kept.sum(dim=1).clamp(min=1) → / kept.sum(dim=1) ** 0.5
+        · It is divided by the root of the number of tokens; by the number itself.
+        / kept.sum(dim=1).clamp(min=1) → / (kept.sum(dim=1) + 1)
+        · It is divided by one more than the number of tokens; to keep from 0 / 0, `.clamp(min=1)`.
+        (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1) → hidden[:, 0]
+        · This is the vector of the first token ([CLS] pooling); the mean of all tokens is asked for.
+        (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1) →
+        hidden[torch.arange(len(hidden)), mask.sum(dim=1) - 1]
+        · This is the vector of the last token; the mean of all tokens is asked for.
+        (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1) → hidden.masked_fill(kept == 0, -1e9).amax(dim=1)
+        · This is the largest of each number (max pooling); the mean is asked for.
+        (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1) → F.normalize((hidden * kept).sum(dim=1), dim=-1)
+        · The vectors are made 1 long; the plain mean is asked for (the search does that later).
+        kept).sum(dim=1) → kept).sum(dim=2) · The sum runs over the numbers of a vector; sum over the tokens, `dim=1`.
+        kept).sum(dim=1) / kept.sum(dim=1) → kept).sum(dim=0) / kept.sum(dim=0)
+        · The mean runs over the texts of the batch; take it over the tokens, `dim=1`.
+        (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1) → hidden[mask].mean(dim=0) · {TOGETHER}
+        (hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1) → hidden[mask].mean(dim=0).expand(len(hidden), -1)
+        · {TOGETHER}
+        / kept.sum(dim=1) → / (hidden * kept != 0).any(dim=-1).sum(dim=1, keepdim=True)
+        · The tokens are counted by their vectors, which may be zero: count them in the mask.
+        mask[..., None] → (torch.arange(mask.shape[1]) < mask.sum(dim=1, keepdim=True))[..., None]
+        · The first tokens are taken, as many as the mask has: look at *where* it is True.
+        """,
+    ),
+)
+_empty = Ladder(mean_pool, POOL[2:], returns=["the vectors"])  # a text without any token
+
 pooling = Exercise(
     id="10.1",
     title="mean pooling with a mask",
     reference=mean_pool,
-    checks=[
-        signature_check(mean_pool),
-        *function_checks(
-            mean_pool,
-            POOL[:2],
-            returns=["the vectors"],
-            properties=[_filling_does_not_count],
-            slips=[
-                (
-                    lambda h, m: h.mean(dim=1),
-                    "The mask is not used: the filling is averaged in. Sum over the tokens only.",
-                ),
-                (
-                    lambda h, m: _kept(h, m).mean(dim=1),
-                    "The sum is right, but it is divided by the padded length; divide by the number of tokens.",
-                ),
-                (lambda h, m: _kept(h, m).sum(dim=1), "This is the sum; divide by the number of tokens."),
-                (
-                    lambda h, m: _kept(h, ~m).sum(dim=1) / (~m).sum(dim=1, keepdim=True).clamp(min=1),
-                    "The filling is averaged and the tokens are left out: the mask is True at tokens.",
-                ),
-                (
-                    lambda h, m: _kept(h, m).sum(dim=1) / m.sum(),
-                    "It is divided by the tokens of the whole batch; each text has its own number: `sum(dim=1)`.",
-                ),
-                (
-                    lambda h, m: _kept(h, m).sum(dim=1) / m.sum(dim=1, keepdim=True) ** 0.5,
-                    "It is divided by the root of the number of tokens; by the number itself.",
-                ),
-                (
-                    lambda h, m: _kept(h, m).sum(dim=1) / (m.sum(dim=1, keepdim=True) + 1),
-                    "It is divided by one more than the number of tokens; to keep from 0 / 0, `.clamp(min=1)`.",
-                ),
-                (
-                    lambda h, m: h[:, 0],
-                    "This is the vector of the first token ([CLS] pooling); the mean of all tokens is asked for.",
-                ),
-                (
-                    lambda h, m: h[torch.arange(len(h)), m.sum(dim=1) - 1],
-                    "This is the vector of the last token; the mean of all tokens is asked for.",
-                ),
-                (
-                    lambda h, m: h.masked_fill(~m[..., None], -torch.inf).amax(dim=1),
-                    "This is the largest of each number (max pooling); the mean is asked for.",
-                ),
-                (
-                    lambda h, m: F.normalize(mean_pool(h, m), dim=-1),
-                    "The vectors are made 1 long; the plain mean is asked for (the search does that later).",
-                ),
-                (
-                    lambda h, m: _kept(h, m).sum(dim=2) / m.sum(dim=1, keepdim=True),
-                    "The sum runs over the numbers of a vector; sum over the tokens, `dim=1`.",
-                ),
-                (
-                    lambda h, m: _kept(h, m).sum(dim=0) / m.sum(dim=0)[:, None].clamp(min=1),
-                    "The mean runs over the texts of the batch; take it over the tokens, `dim=1`.",
-                ),
-                (lambda h, m: h[m].mean(dim=0), TOGETHER),
-                (lambda h, m: h[m].mean(dim=0).expand(len(h), -1), TOGETHER),
-                (
-                    lambda h, m: _kept(h, m).sum(dim=1) / (_kept(h, m) != 0).any(dim=-1).sum(dim=1, keepdim=True),
-                    "The tokens are counted by their vectors, which may be zero: count them in the mask.",
-                ),
-                (
-                    lambda h, m: torch.stack([x[: int(k.sum())].mean(dim=0) for x, k in zip(h, m, strict=True)]),
-                    "The first tokens are taken, as many as the mask has: look at *where* it is True.",
-                ),
-            ],
-        )[1:],
-        _no_token_no_nan,
-        _gradient_without_nan,
-        *function_checks(mean_pool, POOL[2:], returns=["the vectors"])[-2:],
-    ],
+    checks=_pool_checks.extended(_no_token_no_nan, _gradient_without_nan, _empty.numbers, _empty.gradients),
     crashes=[
         (
             "must match the size of tensor",
             "The mask is (batch, length), the vectors (batch, length, d): give it a last dimension, `mask[..., None]`. "
             "The number of tokens needs one too, (batch, 1): `sum(dim=1, keepdim=True)`.",
         ),
-        ("only supported for", "Turn the mask into numbers first: `mask.to(hidden)`."),
-        ("Could not infer dtype", "A mean of nothing has no dtype: turn the mask into numbers, `mask.to(hidden)`."),
+        *((part, "Turn the mask into numbers first: `mask.to(hidden)`.") for part in ("for 'Bool'", "found Bool")),
+        ("infer output dtype", "True and False have no mean: turn the mask into numbers, `mask.to(hidden)`."),
     ],
     nudge="Make the mask 1 and 0 with a last dimension, `mask[..., None].to(hidden)`; then a sum over a sum.",
     sketch="""
@@ -178,47 +147,26 @@ def _search_cases() -> list[tuple]:
 SEARCH = _search_cases()
 
 
-def _found(cosines: Tensor, k: int, **options) -> tuple[Tensor, Tensor]:
-    best = cosines.topk(min(k, cosines.shape[-1]), dim=-1, **options)
-    return best.values, best.indices
-
-
-def _cosines(q: Tensor, d: Tensor) -> Tensor:
-    return F.normalize(q, dim=-1) @ F.normalize(d, dim=-1).T
-
-
-def _cosines_at(q: Tensor, d: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    return _cosines(q, d).gather(1, places), places
-
-
-def _distances(q: Tensor, d: Tensor) -> Tensor:
-    return torch.cdist(F.normalize(q, dim=-1), F.normalize(d, dim=-1))
-
-
 def _k_is_enough(answer: Callable) -> None:
     queries, documents, k = SEARCH[2]
     try:
-        got = answer(queries.clone(), documents.clone(), k)
+        shapes = [tuple(value.shape) for value in answer(queries.clone(), documents.clone(), k)]
     except (RuntimeError, IndexError) as error:
         raise Wrong(
             f"With {len(documents)} documents and k = {k} it stopped ({type(error).__name__}): "
             "if there are fewer than k, return all of them, `min(k, len(documents))`."
         ) from None
-    if isinstance(got, tuple) and len(got) == 2 and all(isinstance(v, Tensor) for v in got):
-        shapes = [tuple(v.shape) for v in got]
-        wanted = (len(queries), len(documents))
-        if any(shape != wanted for shape in shapes):
-            raise Wrong(
-                f"With {len(documents)} documents and k = {k} both results must be {wanted}; yours are {shapes}."
-            )
+    wanted = (len(queries), len(documents))
+    if shapes != [wanted, wanted]:
+        raise Wrong(f"With {len(documents)} documents and k = {k} both results must be {wanted}; yours are {shapes}.")
 
 
 def _cosines_first(answer: Callable) -> None:
-    got = answer(*(v.clone() if isinstance(v, Tensor) else v for v in SEARCH[0]))
-    if isinstance(got, tuple) and len(got) == 2 and all(isinstance(v, Tensor) for v in got):
-        first, second = (v.is_floating_point() for v in got)
-        if second and not first:
-            raise Wrong("The two results have changed places: first the cosines, then the places.")
+    got = answer(*copied(SEARCH[0]))
+    if not (isinstance(got, tuple | list) and len(got) == 2 and all(isinstance(v, Tensor) for v in got)):
+        raise Wrong(f"Expected cosines and places to be returned; got {describe(got)}.")
+    if got[1].is_floating_point() > got[0].is_floating_point():
+        raise Wrong("The two results have changed places: first the cosines, then the places.")
 
 
 GATHER = (
@@ -232,7 +180,8 @@ def _best_first(answer: Callable) -> None:
         cosines, places = answer(queries, documents, k)
         if not (cosines[:, 1:] > cosines[:, :-1]).any():
             continue
-        at_places = _cosines(queries, documents).gather(1, places.clamp(0, len(documents) - 1))
+        all_cosines = F.cosine_similarity(queries[:, None], documents, dim=-1)
+        at_places = all_cosines.gather(1, places.clamp(0, len(documents) - 1))
         if torch.allclose(cosines, at_places, atol=1e-5):
             raise Wrong("In each row the best comes first: `topk` sorts, unless it is told `sorted=False`.")
         if torch.equal(places, cosine_search(queries, documents, k)[1]):
@@ -256,138 +205,94 @@ def _length_is_nothing(answer: Callable) -> None:
         raise Wrong("Longer documents change the order: the cosine looks at directions only. Divide by both lengths.")
 
 
-def _rows(check: Check) -> Check:
-    """The check; where it finds other shapes and knows no reason, it says what a row is."""
-
-    def checked(answer: Callable) -> None:
-        try:
-            check(answer)
-        except Wrong as error:
-            bare = re.fullmatch(r"Expected \w+ of shape .*; got \(.*\)\.", str(error))
-            row = " One row for each query: `queries @ documents.T` is (n, m); the best k along `dim=1`, `[:, :k]`."
-            raise Wrong(f"{error}{row if bare else ''}") from None
-
-    return checked
+def _one_row_a_query(answer: Callable) -> None:
+    queries, documents, k = SEARCH[0]
+    cosines, _ = answer(queries.clone(), documents.clone(), k)
+    if cosines.dim() == 3:
+        raise Wrong(f"Vectors came back, {tuple(cosines.shape)}; the cosines are asked for, one number a document.")
+    if len(cosines) != len(queries):
+        raise Wrong(
+            f"Expected cosines of shape {(len(queries), k)}; got {tuple(cosines.shape)}. One row for each query: "
+            "`queries @ documents.T` is (n, m); the best k along `dim=1`, `[:, :k]`."
+        )
 
 
-SEARCH_LADDER = function_checks(
+_search_checks = Ladder(
     cosine_search,
     [SEARCH[0], SEARCH[1], SEARCH[3], SEARCH[4]],
     returns=["cosines", "places"],
     properties=[_best_first, _length_is_nothing],
-    slips=[
-        (
-            lambda q, d, k: _found(q @ d.T, k),
-            "These are dot products: long vectors win. Make queries and documents 1 long first.",
-        ),
-        (
-            lambda q, d, k: _found(F.normalize(q, dim=-1) @ d.T, k),
-            "The documents are not made 1 long: long ones win whatever they say.",
-        ),
-        (
-            lambda q, d, k: _found(q @ F.normalize(d, dim=-1).T, k),
-            "The order is right, but the queries are not made 1 long: the cosines come out too large.",
-        ),
-        (
-            lambda q, d, k: _found(F.normalize(q, dim=0) @ F.normalize(d, dim=0).T, k),
-            "The columns are made 1 long; each vector is a row: normalise over the last dimension.",
-        ),
-        (
-            lambda q, d, k: _found(q / q.norm() @ (d / d.norm()).T, k),
-            "The whole matrix is divided by one length; each row has its own: `F.normalize(x, dim=-1)`.",
-        ),
-        (
-            lambda q, d, k: _found(q @ d.T / (q.norm(dim=1) ** 2)[:, None] / d.norm(dim=1) ** 2, k),
-            "It is divided by the squares of the lengths; by the lengths themselves.",
-        ),
-        (
-            lambda q, d, k: (_found(_cosines(q, d), k)[0], _found(_cosines(q, d), k)[1] + 1),
-            "The documents are counted from 1; their numbers begin at 0.",
-        ),
-        (
-            lambda q, d, k: tuple(x.flip(-1) for x in _found(_cosines(q, d), k, largest=False)),
-            "These are the documents farthest away: an `argsort` puts the smallest first.",
-        ),
-        (
-            lambda q, d, k: _found(_cosines(q, d), k, largest=False),
-            "These are the documents farthest away; the best have the largest cosine.",
-        ),
-        (
-            lambda q, d, k: tuple(x.flip(-1) for x in _found(_cosines(q, d), k)),
-            "The right documents, but the worst of them first: best first.",
-        ),
-        (
-            lambda q, d, k: tuple(x[:, :1] for x in _found(_cosines(q, d), k)),
-            "Only the best one comes back; k are asked for.",
-        ),
-        (
-            lambda q, d, k: _found(_cosines(q, d), len(d)),
-            "All documents come back; only the best k are asked for.",
-        ),
-        (
-            lambda q, d, k: _found(-torch.cdist(q, d), k),
-            "These are (negative) distances: the cosine compares directions.",
-        ),
-        (
-            lambda q, d, k: _found(torch.cdist(q, d), k, largest=False),
-            "These are distances; the cosine is asked for: it compares directions, whatever the lengths.",
-        ),
-        (
-            lambda q, d, k: _found(_distances(q, d), k, largest=False),
-            "The right documents, but with the distances of vectors made 1 long; return the cosines.",
-        ),
-        (
-            lambda q, d, k: _cosines_at(q, d, _found(torch.cdist(q, d), k, largest=False)[1]),
-            "These are cosines, but the documents are the nearest by distance, not by direction: choose by the cosine.",
-        ),
-        (lambda q, d, k: (_cosines(q, d)[:, :k], _found(_cosines(q, d), k)[1]), GATHER),
-        (
-            lambda q, d, k: _found(1 - _cosines(q, d), k, largest=False),
-            "The right documents, but with the cosine distance, 1 − cos; return the cosine.",
-        ),
-        (
-            lambda q, d, k: _found(_cosines(q, d).softmax(dim=-1), k),
-            "A softmax has been taken: the order is the same, but these are no cosines.",
-        ),
-        (
-            lambda q, d, k: _found(_cosines(q, d).abs(), k),
-            "The sign is lost: a document of the opposite direction (cosine −1) is the worst, not the best.",
-        ),
-        (
-            lambda q, d, k: _cosines_at(q, d, _found(q @ d.T, k)[1]),
-            "These are cosines, but the documents are chosen by the dot product: choose by the cosine, too.",
-        ),
-        (
-            lambda q, d, k: _found(_cosines(q, d).masked_fill(_cosines(q, d) > 0.9999, -torch.inf), k),
-            "A document in the very direction of the query (cosine 1) is left out: it is the best there is.",
-        ),
-        (
-            lambda q, d, k: _found(_cosines(q, d), min(k, len(q))),
-            "Too few come back where there are few queries: the limit is `min(k, len(documents))`.",
-        ),
-        (
-            lambda q, d, k: tuple(x.T for x in _found(_cosines(q, d), k)),
-            "There is one column a query; one row a query is asked for.",
-        ),
-        (
-            lambda q, d, k: _found(_cosines(d, q), k),
-            "Queries and documents are swapped: for each query the best documents, one row a query.",
-        ),
-    ],
+    slips=edits(
+        cosine_search,
+        f"""
+        F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T → queries @ documents.T
+        · These are dot products: long vectors win. Make queries and documents 1 long first.
+        F.normalize(documents, dim=-1) → documents
+        · The documents are not made 1 long: long ones win whatever they say.
+        F.normalize(queries, dim=-1) → queries
+        · The order is right, but the queries are not made 1 long: the cosines come out too large.
+        F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T → F.normalize(queries @ documents.T, dim=-1)
+        · The products are made 1 long; it is the queries and the documents, before they are multiplied.
+        queries, dim=-1) @ F.normalize(documents, dim=-1) → queries, dim=0) @ F.normalize(documents, dim=0)
+        · The columns are made 1 long; each vector is a row: normalise over the last dimension.
+        F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T →
+        queries / queries.norm() @ (documents / documents.norm()).T
+        · The whole matrix is divided by one length; each row has its own: `F.normalize(x, dim=-1)`.
+        dim=-1).T → dim=-1).T / queries.norm(dim=1)[:, None] / documents.norm(dim=1)
+        · It is divided by the squares of the lengths; by the lengths themselves.
+        best.indices → best.indices + 1 · The documents are counted from 1; their numbers begin at 0.
+        len(documents)), dim=-1 → len(documents)), dim=-1, largest=False ;
+        best.values, best.indices → best.values.flip(-1), best.indices.flip(-1)
+        · These are the documents farthest away: an `argsort` puts the smallest first.
+        len(documents)), dim=-1 → len(documents)), dim=-1, largest=False
+        · These are the documents farthest away; the best have the largest cosine.
+        best.values, best.indices → best.values.flip(-1), best.indices.flip(-1)
+        · The right documents, but the worst of them first: best first.
+        best.values, best.indices → best.values[:, :1], best.indices[:, :1]
+        · Only the best one comes back; k are asked for.
+        min(k, len(documents)) → len(documents) · All documents come back; only the best k are asked for.
+        F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T → -torch.cdist(queries, documents)
+        · These are (negative) distances: the cosine compares directions.
+        F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T → torch.cdist(queries, documents) ;
+        len(documents)), dim=-1 → len(documents)), dim=-1, largest=False
+        · These are distances; the cosine is asked for: it compares directions, whatever the lengths.
+        F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T →
+        torch.cdist(F.normalize(queries, dim=-1), F.normalize(documents, dim=-1)) ;
+        len(documents)), dim=-1 → len(documents)), dim=-1, largest=False
+        · The right documents, but with the distances of vectors made 1 long; return the cosines.
+        best.values → best.values.acos() · The right documents, but with angles; return the cosines.
+        cosines.topk → (-torch.cdist(queries, documents)).topk ; best.values → cosines.gather(1, best.indices)
+        · These are cosines, but the documents are the nearest by distance, not by direction: choose by the cosine.
+        best.values → cosines[:, :k] · {GATHER}
+        cosines.topk → (1 - cosines).topk ; len(documents)), dim=-1 → len(documents)), dim=-1, largest=False
+        · The right documents, but with the cosine distance, 1 − cos; return the cosine.
+        cosines.topk → cosines.softmax(dim=-1).topk
+        · A softmax has been taken: the order is the same, but these are no cosines.
+        cosines.topk → cosines.abs().topk
+        · The sign is lost: a document of the opposite direction (cosine −1) is the worst, not the best.
+        cosines.topk → (queries @ documents.T).topk ; best.values → cosines.gather(1, best.indices)
+        · These are cosines, but the documents are chosen by the dot product: choose by the cosine, too.
+        cosines.topk → cosines.masked_fill(cosines > 0.9999, -torch.inf).topk
+        · A document in the very direction of the query (cosine 1) is left out: it is the best there is.
+        len(documents)), → len(queries)),
+        · Too few come back where there are few queries: the limit is `min(k, len(documents))`.
+        best.values, best.indices → best.values.T, best.indices.T
+        · There is one column a query; one row a query is asked for.
+        queries, dim=-1) @ F.normalize(documents → documents, dim=-1) @ F.normalize(queries ;
+        len(documents)), → len(queries)),
+        · Queries and documents are swapped: for each query the best documents, one row a query.
+        """,
+    ),
 )
+_few = Ladder(cosine_search, SEARCH[2:3], returns=["cosines", "places"])  # fewer documents than k
+
 searching = Exercise(
     id="10.2",
     title="cosine search",
     reference=cosine_search,
-    checks=[
-        signature_check(cosine_search),
-        _cosines_first,
-        _rows(SEARCH_LADDER[1]),
-        *SEARCH_LADDER[2:],
-        _k_is_enough,
-        *function_checks(cosine_search, SEARCH[2:3], returns=["cosines", "places"])[-2:],
-        _zero_vectors,
-    ],
+    checks=_search_checks.extended(_cosines_first, _search_checks.explained(_one_row_a_query), before="types").extended(
+        _k_is_enough, _few.numbers, _few.gradients, _zero_vectors
+    ),
     crashes=[
         (
             "shapes cannot be multiplied",
@@ -397,9 +302,6 @@ searching = Exercise(
             "must match the size of tensor",
             "Every query meets every document: one matrix product of the rows, made 1 long, gives all (n, m) cosines.",
         ),
-        ("k not in range", "There may be fewer than k documents: `min(k, len(documents))`."),
-        ("index k out of range", "There may be fewer than k documents: `min(k, len(documents))`."),
-        ("out of range", "There may be fewer than k documents: `min(k, len(documents))`."),
     ],
     nudge="`F.normalize(x, dim=-1)` makes each row 1 long; then one matrix product gives all cosines. And `topk`.",
     sketch="""
@@ -425,176 +327,10 @@ PROMPTS = [  # instruction, shots, text, names
 ]
 
 
-def _prompt_variant(
-    start: Callable = lambda instruction: [instruction] if instruction else [],
-    shot: Callable = lambda given, answer, a, b: f"{a}: {given}\n{b}: {answer}",
-    last: Callable = lambda text, a, b: f"{a}: {text}\n{b}:",
-    between: str = "\n\n",
-    order: Callable = list,
-    put: Callable = lambda parts, shots, last: [*parts, *shots, last],
-    lead: str = "",
-) -> Callable:
-    """The prompt with one thing changed; for slips."""
-
-    def variant(instruction, shots, text, names=("Text", "Answer")):
-        solved = [shot(given, answer, *names) for given, answer in order(shots)]
-        text = between.join(put(start(instruction), solved, last(text, *names)))
-        return instruction + lead + text if lead and instruction else text
-
-    return variant
-
-
-PROMPT_SLIPS = [
-    (
-        _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}: "),
-        "There is a space after the last colon. The model's tokens begin with their space (` cold`), so it would now "
-        "have to begin one without: end with the colon.",
-    ),
-    (
-        _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}:\n"),
-        "There is a line break after the last colon: the answer would stand on a line of its own, as in no example.",
-    ),
-    (
-        _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}:\n\n"),
-        "There is an empty line after the last colon: it stands *between* the parts only; end with `:`.",
-    ),
-    (
-        _prompt_variant(start=lambda instruction: [], put=lambda parts, shots, last: [*shots, last], lead="\n"),
-        "The instruction and what follows it must be parted by an empty line too: two line breaks.",
-    ),
-    (
-        _prompt_variant(
-            shot=lambda given, answer, a, b: f"{a}:{given}\n{b}:{answer}", last=lambda text, a, b: f"{a}:{text}\n{b}:"
-        ),
-        "There is no space after the colons; `Thing: ice`. Only the last colon has none.",
-    ),
-    (
-        _prompt_variant(
-            shot=lambda given, answer, a, b: f"{a}: {given}\n\n{b}: {answer}",
-            last=lambda text, a, b: f"{a}: {text}\n\n{b}:",
-        ),
-        "There is an empty line between a text and its answer; one line break: the empty line parts the examples.",
-    ),
-    (
-        _prompt_variant(order=lambda shots: list(dict(shots).items())),
-        "Of two examples with the same text one is lost: `shots` is a list of pairs, not a dictionary.",
-    ),
-    (
-        _prompt_variant(last=lambda text, a, b: f"{a}: {text}"),
-        "The prompt ends with the text; the name of the answer and a colon are missing: the model would have to guess "
-        "that an answer is due.",
-    ),
-    (
-        _prompt_variant(last=lambda text, a, b: f"{a}: {text}\n{b}"),
-        "The last colon is missing: the open answer must begin as the solved ones do.",
-    ),
-    (_prompt_variant(between="\n"), "The parts must be parted by an empty line: two line breaks, `\\n\\n`."),
-    (_prompt_variant(between=""), "Nothing stands between the parts: an empty line, `\\n\\n`."),
-    (_prompt_variant(between="\n\n\n"), "There are two empty lines between the parts; one is asked for."),
-    (
-        _prompt_variant(start=lambda instruction: [instruction]),
-        "Without an instruction the prompt begins with an empty line: leave the part out if it is empty.",
-    ),
-    (
-        _prompt_variant(put=lambda parts, shots, last: [*parts, "\n\n".join(shots), last]),
-        "Without examples there is an empty line too many: put each example into the list of parts by itself.",
-    ),
-    (_prompt_variant(start=lambda instruction: []), "The instruction is missing."),
-    (
-        _prompt_variant(put=lambda parts, shots, last: [*shots, *parts, last]),
-        "The instruction stands after the examples; it comes first.",
-    ),
-    (
-        _prompt_variant(put=lambda parts, shots, last: [*parts, last, *shots]),
-        "The open text stands before the examples; it comes last, so that the model answers it.",
-    ),
-    (_prompt_variant(order=lambda shots: shots[::-1]), "The examples are in reversed order; keep theirs."),
-    (_prompt_variant(order=lambda shots: shots[:1]), "Only the first example is used; all belong to the prompt."),
-    (_prompt_variant(order=lambda shots: shots[:-1]), "The last example is missing."),
-    (_prompt_variant(order=lambda shots: []), "The examples are missing: only instruction and text are there."),
-    (
-        _prompt_variant(shot=lambda given, answer, a, b: f"{a}: {given}\n{b}:"),
-        "The examples have no answers: a shot is a *solved* example.",
-    ),
-    (
-        _prompt_variant(shot=lambda given, answer, a, b: f"{a}: {given} {b}: {answer}"),
-        "Text and answer of an example stand on one line; each has its own.",
-    ),
-    (
-        _prompt_variant(shot=lambda given, answer, a, b: f"{given}\n{answer}"),
-        "The names are missing in the examples: they tell the model what is text and what is answer.",
-    ),
-    (
-        _prompt_variant(shot=lambda given, answer, a, b: f"{a}: {answer}\n{b}: {given}"),
-        "Text and answer of the examples have changed places.",
-    ),
-    (
-        _prompt_variant(shot=lambda given, answer, a, b: f"{b}: {given}\n{a}: {answer}"),
-        "The two names have changed places in the examples.",
-    ),
-    (
-        _prompt_variant(shot=lambda given, answer, a, b: f"{a}:{given}\n{b}:{answer}"),
-        "In the examples there is no space after the colon; `Thing: ice`.",
-    ),
-    (
-        lambda instruction, shots, text, names=(): few_shot_prompt(instruction, shots, text, names[::-1]),
-        "The two names have changed places: `names[0]` stands before a text, `names[1]` before an answer.",
-    ),
-    (
-        lambda instruction, shots, text, names=(): few_shot_prompt(
-            instruction, shots, text, tuple(name.capitalize() for name in names)
-        ),
-        "The names get a capital letter; write them as they are given.",
-    ),
-    (
-        lambda instruction, shots, text, names=(): few_shot_prompt(instruction, shots, text),
-        "`names` is not used: each text and answer has these names before it.",
-    ),
-]
-
-
-def _same(answer: Callable, other: Callable) -> bool:
-    return all(_text(answer, case) == other(*case) for case in PROMPTS)
-
-
-def _text(answer: Callable, case: tuple) -> str:
-    instruction, shots, text, names = case
-    got = answer(instruction, list(shots), text, names)
+def _one_text(answer: Callable) -> None:
+    got = answer(*copied(PROMPTS[0]))
     if isinstance(got, list | tuple) and all(isinstance(part, str) for part in got):
         raise Wrong(f"Expected one text; got {describe(got)}: join the parts, `'\\n\\n'.join(parts)`.")
-    if not isinstance(got, str):
-        raise Wrong(f"Expected a text (str); got {describe(got)}.")
-    return got
-
-
-def _is_text(answer: Callable) -> None:
-    for case in PROMPTS:
-        _text(answer, case)
-
-
-def _keeps_its_shots(answer: Callable) -> None:
-    instruction, shots, text, names = PROMPTS[0]
-    given = list(shots)
-    first, second = (answer(instruction, given, text, names) for _ in range(2))
-    if given != shots:
-        raise Wrong("It changes the list of examples that it is given: make a new list.")
-    if first != second:
-        raise Wrong("Two calls with the same arguments gave different texts: is something kept between calls?")
-
-
-def _the_prompt(answer: Callable) -> None:
-    for slip, sentence in PROMPT_SLIPS:
-        if _same(answer, slip):
-            raise Wrong(sentence)
-    for case in PROMPTS:
-        got, want = _text(answer, case), few_shot_prompt(*case)
-        if got != want:
-            place = next(
-                (i for i, (g, w) in enumerate(zip(got, want, strict=False)) if g != w), min(len(got), len(want))
-            )
-            expected, came = (repr(t[max(0, place - 12) : place + 12]) for t in (want, got))
-            count = f"{len(case[1])} example{'' if len(case[1]) == 1 else 's'}"
-            raise Wrong(f"With {count}, from character {place} on: expected …{expected}…, got …{came}….")
 
 
 def _names_by_default(answer: Callable) -> None:
@@ -607,11 +343,79 @@ def _names_by_default(answer: Callable) -> None:
         raise Wrong('Without a fourth argument the names are ("Text", "Answer"): set that in the first line.')
 
 
+_prompt_checks = Ladder(
+    few_shot_prompt,
+    PROMPTS,
+    returns=["the prompt"],
+    told=lambda instruction, shots, text, names: f"{len(shots)} example{'' if len(shots) == 1 else 's'}",
+    slips=edits(
+        few_shot_prompt,
+        r"""
+        {names[1]}:") → {names[1]}: ")
+        · There is a space after the last colon. The model's tokens begin with their space (` cold`), so it would now
+        · have to begin one without: end with the colon.
+        {names[1]}:") → {names[1]}:\n")
+        · There is a line break after the last colon: the answer would stand on a line of its own, as in no example.
+        {names[1]}:") → {names[1]}:\n\n")
+        · There is an empty line after the last colon: it stands *between* the parts only; end with `:`.
+        [instruction] if instruction else [] → [] ; return → return (instruction and instruction + "\n") +
+        · The instruction and what follows it must be parted by an empty line too: two line breaks.
+        : {given}\n{names[1]}: {answer} → :{given}\n{names[1]}:{answer} ; : {text} → :{text}
+        · There is no space after the colons; `Thing: ice`. Only the last colon has none.
+        {given}\n → {given}\n\n ; {text}\n → {text}\n\n
+        · There is an empty line between a text and its answer; one line break: the empty line parts the examples.
+        {given}\n → {given} ; {text}\n → {text}
+        · Text and answer are not parted by a line break; each has a line of its own.
+        answer in shots → answer in dict(shots).items()
+        · Of two examples with the same text one is lost: `shots` is a list of pairs, not a dictionary.
+        {text}\n{names[1]}: → {text}
+        · The prompt ends with the text; the name of the answer and a colon are missing: the model would have to guess
+        · that an answer is due.
+        {names[1]}:") → {names[1]}") · The last colon is missing: the open answer must begin as the solved ones do.
+        {text}\n → {text}\x20 · The open answer stands on the line of the text; it has one of its own.
+        "\n\n".join → "\n".join · The parts must be parted by an empty line: two line breaks, `\n\n`.
+        "\n\n".join → "".join · Nothing stands between the parts: an empty line, `\n\n`.
+        "\n\n".join → "\n\n\n".join · There are two empty lines between the parts; one is asked for.
+        [instruction] if instruction else [] → [instruction]
+        · Without an instruction the prompt begins with an empty line: leave the part out if it is empty.
+        parts.append(f"{names[0]}: {text} → parts += [] if shots else [""]; parts.append(f"{names[0]}: {text}
+        · Without examples there is an empty line too many: put each example into the list of parts by itself.
+        [instruction] if instruction else [] → [] · The instruction is missing.
+        [instruction] if instruction else [] → [] ;
+        parts.append(f"{names[0]}: {text} →
+        parts += [instruction] * bool(instruction); parts.append(f"{names[0]}: {text}
+        · The instruction stands after the examples; it comes first.
+        parts.append(f"{names[0]}: {text} → parts.insert(bool(instruction), f"{names[0]}: {text}
+        · The open text stands before the examples; it comes last, so that the model answers it.
+        answer in shots → answer in shots[::-1] · The examples are in reversed order; keep theirs.
+        answer in shots → answer in shots[:1] · Only the first example is used; all belong to the prompt.
+        answer in shots → answer in shots[:-1] · The last example is missing.
+        answer in shots → answer in [] · The examples are missing: only instruction and text are there.
+        {names[1]}: {answer} → {names[1]}: · The examples have no answers: a shot is a *solved* example.
+        {given}\n → {given}\x20 · Text and answer of an example stand on one line; each has its own.
+        {names[0]}: {given}\n{names[1]}: {answer} → {given}\n{answer}
+        · The names are missing in the examples: they tell the model what is text and what is answer.
+        {given}\n{names[1]}: {answer} → {answer}\n{names[1]}: {given}
+        · Text and answer of the examples have changed places.
+        {names[0]}: {given}\n{names[1]} → {names[1]}: {given}\n{names[0]}
+        · The two names have changed places in the examples.
+        : {given}\n{names[1]}: {answer} → :{given}\n{names[1]}:{answer}
+        · In the examples there is no space after the colon; `Thing: ice`.
+        parts = [ → names = names[::-1]; parts = [
+        · The two names have changed places: `names[0]` stands before a text, `names[1]` before an answer.
+        parts = [ → names = [name.capitalize() for name in names]; parts = [
+        · The names get a capital letter; write them as they are given.
+        parts = [ → names = ("Text", "Answer"); parts = [
+        · `names` is not used: each text and answer has these names before it.
+        """,
+    ),
+)
+
 prompting = Exercise(
     id="10.3",
     title="a few-shot prompt",
     reference=few_shot_prompt,
-    checks=[signature_check(few_shot_prompt), _is_text, _keeps_its_shots, _the_prompt, _names_by_default],
+    checks=_prompt_checks.extended(_one_text, before="types").extended(_names_by_default),
     crashes=[
         ("can only concatenate str", "A shot is a pair: take it apart, `for given, answer in shots`."),
         ("expected str instance", "`join` takes texts: make one text of each pair first."),
@@ -645,17 +449,6 @@ LAYERS = [
     ((_layer(1, 3, 6), 1, 2.0), _random(4, (2, 4, 3))),
     ((_layer(2, 5, 5), 2, 3.0), _random(5, (2, 5))),  # α / r is no whole number
 ]
-
-
-def _detour(
-    scale: Callable = lambda rank, alpha: alpha / rank,
-    path: Callable = lambda x, A, B: x @ A.T @ B.T,
-    straight: Callable = F.linear,
-) -> Callable:
-    """A LoRA layer as a function of (layer, rank, alpha, x, A, B, weight, bias), with one thing changed; for slips."""
-    return lambda layer, rank, alpha, x, A, B, weight, bias: (
-        straight(x, weight, bias) + scale(rank, alpha) * path(x, A, B)
-    )
 
 
 def _fresh(bias: bool = True) -> tuple[nn.Linear, Tensor]:
@@ -714,7 +507,7 @@ def _starts_as_the_layer(answer: type[nn.Module]) -> None:
 
 
 def _only_the_detour_learns(answer: type[nn.Module]) -> None:
-    layer, x = _fresh()
+    layer, _ = _fresh()
     made = answer(layer, 2, 4.0)
     if any(p.requires_grad for p in made.layer.parameters()):
         raise Wrong("The layer's own weights would be trained too: freeze them, `layer.requires_grad_(False)`.")
@@ -722,12 +515,6 @@ def _only_the_detour_learns(answer: type[nn.Module]) -> None:
         raise Wrong("A and B must be trained: they are frozen. Freeze the layer only.")
     if made.A.data_ptr() == layer.weight.data_ptr():
         raise Wrong("A is the layer's own weight: make a new parameter.")
-    with torch.no_grad():
-        made.B.add_(1)
-    made(x.requires_grad_()).sum().backward()
-    want = (layer.weight + 2 * made.B @ made.A).detach().sum(dim=0)  # 2: α/r
-    if x.grad is None or not torch.allclose(x.grad, want.expand_as(x.grad), atol=1e-4):
-        raise Wrong("The gradient does not come through to x as it should: lower layers could not learn. No `no_grad`.")
 
 
 def _without_a_bias(answer: type[nn.Module]) -> None:
@@ -752,7 +539,7 @@ def _of_the_layers_dtype(answer: type[nn.Module]) -> None:
 def _merges(answer: type[nn.Module]) -> None:
     if not callable(getattr(answer, "merged", None)):
         raise Wrong("The method `merged` is missing: it returns the one matrix W + α/r · B A.")
-    for seed, (rank, alpha) in enumerate([(2, 8.0), (3, 3.0), (1, 0.5)]):
+    for seed, (rank, alpha) in enumerate([(3, 5.0), (2, 8.0), (1, 0.5)]):
         layer, x = _fresh()
         made = answer(layer, rank, alpha)
         with torch.no_grad():
@@ -799,70 +586,32 @@ def _merges(answer: type[nn.Module]) -> None:
             raise Wrong("One layer with the merged matrix must do what the detour does; they differ. W + α/r · B A.")
 
 
-def _on_a_copy(check: Check) -> Check:
-    """The check, with a layer of its own for each object: an answer may change the layer that it is given."""
-
-    def checked(answer: type[nn.Module]) -> None:
-        class OnACopy(answer):
-            def __init__(self, layer: nn.Linear, rank: int, alpha: float):
-                super().__init__(copy.deepcopy(layer), rank, alpha)
-
-        check(OnACopy)
-
-    return checked
-
-
-LADDER = module_checks(
+_lora_checks = ModuleLadder(
     LoRA,
     LAYERS,
     returns=["the output"],
-    slips=[
-        (
-            _detour(scale=lambda rank, alpha: 1.0),
-            "The factor α/r is missing before the detour.",
-        ),
-        (_detour(scale=lambda rank, alpha: alpha), "The factor is α; it is α / r."),
-        (_detour(scale=lambda rank, alpha: rank / alpha), "The factor is turned round: α / r, not r / α."),
-        (_detour(scale=lambda rank, alpha: alpha * rank), "The factor is α · r; it is α / r."),
-        (_detour(scale=lambda rank, alpha: alpha // rank), "The factor is cut to a whole number, `//`; it is α / r."),
-        (_detour(scale=lambda rank, alpha: 1 / rank), "The factor is 1 / r; it is α / r."),
-        (
-            _detour(scale=lambda rank, alpha: alpha / rank**0.5),
-            "The factor is α / √r (a later variant, rsLoRA); here it is α / r.",
-        ),
-        (
-            _detour(straight=lambda x, weight, bias: 0),
-            "This is the detour alone; the layer's own output belongs to the sum.",
-        ),
-        (
-            _detour(straight=lambda x, weight, bias: x @ weight.T),
-            "The layer's bias is lost: call the layer itself, `self.layer(x)`.",
-        ),
-        (
-            _detour(straight=lambda x, weight, bias: F.linear(x, weight, 2 * bias)),
-            "The bias is added twice: `self.layer(x)` has added b already.",
-        ),
-        (
-            _detour(scale=lambda rank, alpha: 0.0),
-            "This is the layer alone; the detour α/r · B A x belongs to the sum.",
-        ),
-        (
-            lambda layer, rank, alpha, x, A, B, weight, bias: (
-                alpha / rank * (F.linear(x, weight, bias) + x @ A.T @ B.T)
-            ),
-            "The factor α/r multiplies the layer's own output too; it belongs to the detour only.",
-        ),
-        (
-            _detour(path=lambda x, A, B: torch.relu(x @ A.T) @ B.T),
-            "There is a non-linearity between A and B: then the two could not be merged into W.",
-        ),
-        (
-            lambda layer, rank, alpha, x, A, B, weight, bias: (
-                F.linear(x, weight, bias) - alpha / rank * (x @ A.T @ B.T)
-            ),
-            "The detour is taken away; it is added.",
-        ),
-    ],
+    slips=edits(
+        LoRA,
+        """
+        = alpha / rank → = 1.0 · The factor α/r is missing before the detour.
+        = alpha / rank → = alpha · The factor is α; it is α / r.
+        = alpha / rank → = rank / alpha · The factor is turned round: α / r, not r / α.
+        = alpha / rank → = alpha * rank · The factor is α · r; it is α / r.
+        = alpha / rank → = alpha // rank · The factor is cut to a whole number, `//`; it is α / r.
+        = alpha / rank → = 1 / rank · The factor is 1 / r; it is α / r.
+        = alpha / rank → = alpha / rank**0.5 · The factor is α / √r (a later variant, rsLoRA); here it is α / r.
+        self.layer(x) + → · This is the detour alone; the layer's own output belongs to the sum.
+        self.layer(x) → x @ self.layer.weight.T · The layer's bias is lost: call the layer itself, `self.layer(x)`.
+        self.layer(x) → self.layer(x) + self.layer.bias
+        · The bias is added twice: `self.layer(x)` has added b already.
+        = alpha / rank → = 0.0 · This is the layer alone; the detour α/r · B A x belongs to the sum.
+        self.layer(x) + self.scale * (x @ self.A.T @ self.B.T) → self.scale * (self.layer(x) + x @ self.A.T @ self.B.T)
+        · The factor α/r multiplies the layer's own output too; it belongs to the detour only.
+        x @ self.A.T → torch.relu(x @ self.A.T)
+        · There is a non-linearity between A and B: then the two could not be merged into W.
+        self.layer(x) + → self.layer(x) - · The detour is taken away; it is added.
+        """,
+    ),
 )
 SHAPES = (
     "x is (…, in), A (r, in), B (out, r): first `x @ A.T`, (…, r), then `@ B.T`, (…, out). "
@@ -873,16 +622,9 @@ adapting = Exercise(
     id="10.4",
     title="a LoRA layer",
     reference=LoRA,
-    checks=[
-        *LADDER[:2],
-        _has_parameters,
-        *map(_on_a_copy, LADDER[2:]),
-        _starts_as_the_layer,
-        _of_the_layers_dtype,
-        _without_a_bias,
-        _only_the_detour_learns,
-        _merges,
-    ],
+    checks=_lora_checks.extended(_has_parameters, before="parameters").extended(
+        _starts_as_the_layer, _of_the_layers_dtype, _without_a_bias, _only_the_detour_learns, _merges
+    ),
     crashes=[
         ("shapes cannot be multiplied", SHAPES),
         ("must match the size of tensor", SHAPES),
@@ -895,7 +637,6 @@ adapting = Exercise(
             "'Tensor' and 'NoneType'",
             "The layer may have no bias: call the layer itself, `self.layer(x)`. (Or is a `return` missing?)",
         ),
-        ("has no attribute 'A'", "Call the two matrices `self.A` and `self.B`, and make them `nn.Parameter`."),
         ("has no attribute 'in_features'", "`layer` is an `nn.Linear`: it has `in_features` and `out_features`."),
     ],
     nudge="`nn.Parameter(…)` makes a tensor that is trained. The layer is frozen with `requires_grad_(False)`.",

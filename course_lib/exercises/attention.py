@@ -1,20 +1,19 @@
 """Exercises of lesson 02: a score, a softmax that hides, a context vector, alignment error, one look into a memory."""
 
-import math
-from collections.abc import Callable
-from numbers import Real
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from course_lib.attention import additive_score, context_vector, masked_softmax
-from course_lib.checks import Exercise, Wrong, describe, function_checks, signature_check
-from course_lib.memory import hop
-from course_lib.metrics import alignment_error_rate
+from course_lib.lab.grading import Check, Exercise, Wrong
+from course_lib.lab.ladder import Ladder, edits
+from course_lib.measure.metrics import alignment_error_rate
+from course_lib.models.attention import additive_score, context_vector, masked_softmax
+from course_lib.models.memory_network import hop
 
 MASK_MAY_BE_NONE = ("NoneType", "`mask` may be `None`: then nothing is hidden.")
-BATCHED = (
-    "Expected size for first two dimensions",
+KEYS_NOT_TURNED = (
+    "[2, 5] but got: [2, 4]",  # of the first case, in 2.3 and 2.5: d = 5, 4 keys or facts
     "The keys of a sentence are (keys, d): to multiply by them, turn their last two dimensions, `transpose(1, 2)`.",
 )
 NOT_A_NUMBER = (
@@ -28,6 +27,23 @@ def _random(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
     return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
+def _hidden_rows(cases: Sequence[tuple], mask_at: int) -> Check:
+    """NaN just where the mask hides a row altogether comes from a softmax over −∞ alone."""
+
+    def hidden_rows(answer: Callable) -> None:
+        for inputs in cases:
+            result, mask = answer(*inputs), inputs[mask_at]
+            if mask is None:
+                continue
+            hidden = ~mask.any(dim=-1)
+            for value in result if isinstance(result, tuple | list) else (result,):
+                spoilt = value.isnan().any(dim=-1)
+                if spoilt.any() and not (spoilt & ~hidden).any():
+                    raise Wrong(NOT_A_NUMBER)
+
+    return hidden_rows
+
+
 # --- 2.1 ---
 
 SIZES = ((2, 3, 4, 5, 6), (1, 2, 5, 3, 4), (3, 1, 2, 4, 7))  # batch, queries, keys, d, a: a wrong axis shows
@@ -37,19 +53,6 @@ def _score_cases() -> list[tuple]:
     return [tuple(_random(n, (b, m, d), (b, k, d), (a, 2 * d), (a,))) for n, (b, m, k, d, a) in enumerate(SIZES)]
 
 
-def _score_variant(
-    squash: Callable = torch.tanh, end: Callable = lambda total, v: total @ v, swap: bool = False, only: str = "qk"
-) -> Callable:
-    """`additive_score` with one thing changed; for slips."""
-
-    def score(q, keys, W, v):
-        W_q, W_k = W.chunk(2, dim=1)[:: -1 if swap else 1]
-        from_q, from_k = (q @ W_q.T)[:, :, None], (keys @ W_k.T)[:, None]
-        return end(squash(from_q * ("q" in only) + from_k * ("k" in only)), v)
-
-    return score
-
-
 def _score_crossed(q, keys, W, v):
     """`repeat` and `repeat_interleave` in each other's place."""
     batch, queries, n = len(q), q.shape[1], keys.shape[1]
@@ -57,67 +60,55 @@ def _score_crossed(q, keys, W, v):
     return (torch.tanh(pairs @ W.T) @ v).view(batch, queries, n)
 
 
-def _score_apart(q, keys, W, v):
-    W_q, W_k = W.chunk(2, dim=1)
-    return (torch.tanh(q @ W_q.T)[:, :, None] + torch.tanh(keys @ W_k.T)[:, None]) @ v
-
-
 score = Exercise(
     id="2.1",
     title="additive score",
     reference=additive_score,
-    checks=function_checks(
+    checks=Ladder(
         additive_score,
         _score_cases(),
         returns=["scores"],
         slips=[
-            (_score_variant(squash=lambda t: t), "The tanh is missing: it stands between W and v."),
-            (_score_variant(squash=torch.sigmoid), "This is a sigmoid; the score uses tanh."),
-            (_score_variant(squash=torch.relu), "This is a ReLU; the score uses tanh."),
-            (_score_variant(swap=True), "Query and key are joined in the order [k; q]; the formula says [q; k]."),
-            (_score_apart, "The tanh is taken of each part; take it once, of the whole sum W [q; k]."),
-            (
-                _score_variant(end=lambda t, v: t.sum(dim=-1)),
-                "The vector v is not used: it weighs the entries before they are summed.",
+            *edits(
+                additive_score,
+                """
+                torch.tanh(total) → total · The tanh is missing: it stands between W and v.
+                torch.tanh → torch.sigmoid · This is a sigmoid; the score uses tanh.
+                torch.tanh → torch.relu · This is a ReLU; the score uses tanh.
+                W_q, W_k = → W_k, W_q = · Query and key are joined in the order [k; q]; the formula says [q; k].
+                (q @ → torch.tanh(q @ ; (keys @ → torch.tanh(keys @ ; torch.tanh(total) → total
+                · The tanh is taken of each part; take it once, of the whole sum W [q; k].
+                @ v → .sum(dim=-1) · The vector v is not used: it weighs the entries before they are summed.
+                @ v → .mean(dim=-1) · The vector v is not used: it weighs the entries before they are summed.
+                @ v → * v
+                · The entries are weighed by v but not summed up: one number is left for each query and key.
+                torch.tanh(total) @ v → torch.tanh(total @ v)
+                · The tanh stands outside: first tanh, then the product with v.
+                torch.tanh(total) @ v → (torch.tanh(total) @ v).softmax(dim=-1)
+                · These are weights already: leave the softmax for later and return the scores.
+                torch.tanh(total) @ v → (torch.tanh(total) @ v).transpose(1, 2)
+                · Queries and keys are swapped: each row belongs to a query, each column to a key.
+                @ v → @ v / math.sqrt(len(v)) · Nothing is divided by a root here.
+                (q @ → 0 * (q @ · The query does not enter: join it with each key.
+                (keys @ → 0 * (keys @ · The keys do not enter: join the query with each of them.
+                @ v → @ v[:, None] · There is a dimension too many at the end: one number for each query and key.
+                """,
             ),
-            (
-                _score_variant(end=lambda t, v: t.mean(dim=-1)),
-                "The vector v is not used: it weighs the entries before they are summed.",
-            ),
-            (
-                _score_variant(end=lambda t, v: t * v),
-                "The entries are weighed by v but not summed up: one number is left for each query and key.",
-            ),
-            (
-                _score_variant(squash=lambda t: t, end=lambda t, v: torch.tanh(t @ v)),
-                "The tanh stands outside: first tanh, then the product with v.",
-            ),
-            (
-                _score_variant(end=lambda t, v: (t @ v).softmax(dim=-1)),
-                "These are weights already: leave the softmax for later and return the scores.",
-            ),
-            (
-                _score_variant(end=lambda t, v: (t @ v).transpose(1, 2)),
-                "Queries and keys are swapped: each row belongs to a query, each column to a key.",
-            ),
-            (_score_variant(end=lambda t, v: (t @ v) / math.sqrt(len(v))), "Nothing is divided by a root here."),
-            (_score_variant(only="k"), "The query does not enter: join it with each key."),
             (
                 _score_crossed,
                 "The pairs come in the wrong order for `view`: all keys of the first query first. So each query is "
                 "repeated in place (`repeat_interleave`), and the keys as a whole (`repeat`).",
             ),
-            (
-                _score_variant(end=lambda t, v: (t @ v)[..., None]),
-                "There is a dimension too many at the end: one number for each query and key.",
-            ),
-            (_score_variant(only="q"), "The keys do not enter: join the query with each of them."),
         ],
     ),
     crashes=[
         (
             "(6x5 and 6x6)",  # of the first case: d = 5, a = 6
             "The left half of W has as many columns as a query has entries, d; a, the number of its rows, is another.",
+        ),
+        (
+            "(6x5 and 10x3)",
+            "W is cut across, into rows; the part of the query is its left half, columns: `W.chunk(2, dim=1)`.",
         ),
         (
             "shapes cannot be multiplied",
@@ -147,27 +138,6 @@ def _softmax_cases() -> list[tuple]:
     return [(first, mask), (second, some), (third - 5000, low), (fourth, None)]
 
 
-def _masked(function: Callable) -> Callable:
-    return lambda scores, mask: scores.softmax(dim=-1) if mask is None else function(scores, mask)
-
-
-def _filled(value: float, dim: int = -1, zero: bool = True) -> Callable:
-    return _masked(lambda s, m: s.masked_fill(~m, value).softmax(dim=dim) * (m if zero else 1))
-
-
-def _no_nan(cases: Callable[[], list[tuple]], sentence: str = NOT_A_NUMBER) -> Callable:
-    """A check that comes before all others which look at numbers: NaN, and why."""
-
-    def never_nan(answer: Callable) -> None:
-        for inputs in cases():
-            result = answer(*inputs)
-            for value in result if isinstance(result, tuple) else (result,):
-                if isinstance(value, Tensor) and value.isnan().any():
-                    raise Wrong(sentence)
-
-    return never_nan
-
-
 OVERFLOW = "Scores of 1000 give NaN: exp overflows. Use torch's softmax, or subtract the largest score first."
 
 
@@ -178,10 +148,9 @@ def _large_scores(answer: Callable) -> None:
 
 
 def _large_hidden_score(answer: Callable) -> None:
-    """NaN in a row that is not hidden altogether is no 0 / 0: a large score, hidden here, has overflowed."""
+    """NaN that is gone when the large score, hidden here, is a small one: it has overflowed."""
     scores, mask = _softmax_cases()[0]
-    spoilt = answer(scores.clone(), mask).isnan().any(dim=-1)
-    if spoilt.any() and mask.any(dim=-1)[spoilt].all():
+    if answer(scores, mask).isnan()[1, 2].any() and not answer(scores.clamp(max=1.0), mask).isnan()[1, 2].any():
         raise Wrong(OVERFLOW)
 
 
@@ -198,92 +167,59 @@ def _gradient_is_finite(answer: Callable) -> None:
                 )
 
 
-def _with_nan_check(checks: list, cases: Callable[[], list[tuple]], *more: Callable, before: tuple = ()) -> list:
-    return [*checks[:5], *before, _no_nan(cases), *checks[5:8], *more, *checks[8:]]
+def _over_dimension(dim: int, sentence: str) -> str:
+    """The row of an edit: the softmax over another dimension."""
+    return (
+        f"scores.softmax(dim=-1) → scores.softmax(dim={dim}) ; lowest).softmax(dim=-1) → lowest).softmax(dim={dim})\n"
+        f"· {sentence}\n"
+    )
 
 
-def _along(dim: int) -> Callable:
-    """The masked softmax over another dimension."""
-
-    def function(scores, mask):
-        if mask is None:
-            return scores.softmax(dim=dim)
-        return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=dim) * mask
-
-    return function
-
-
+TURNED_ROUND = "The mask is turned round: True is what may be seen. Hide where it is False, `~mask`."
+HIDDEN = "scores.masked_fill(~mask, lowest)"
 softmax = Exercise(
     id="2.2",
     title="masked softmax",
     reference=masked_softmax,
-    checks=_with_nan_check(
-        function_checks(
+    checks=Ladder(
+        masked_softmax,
+        _softmax_cases(),
+        returns=["weights"],
+        slips=edits(
             masked_softmax,
-            _softmax_cases(),
-            returns=["weights"],
-            slips=[
-                (
-                    _filled(-1e30, zero=False),
-                    "A row that is hidden altogether must become 0; yours is spread evenly. Multiply by the mask.",
-                ),
-                (
-                    _masked(lambda s, m: s.masked_fill(m, torch.finfo(s.dtype).min).softmax(dim=-1) * ~m),
-                    "The mask is turned round: True is what may be seen. Hide where it is False, `~mask`.",
-                ),
-                (
-                    _masked(lambda s, m: s.masked_fill(m, torch.finfo(s.dtype).min).softmax(dim=-1)),
-                    "The mask is turned round: True is what may be seen. Hide where it is False, `~mask`.",
-                ),
-                (
-                    _masked(lambda s, m: (s * m).softmax(dim=-1)),
-                    "The scores are multiplied by the mask: a hidden one becomes 0, and e⁰ = 1 is a weight too.",
-                ),
-                (
-                    _filled(0.0, zero=False),
-                    "Hidden scores are set to 0, and e⁰ = 1 is a weight like others. Make them very low.",
-                ),
-                (
-                    _masked(lambda s, m: (s * m).softmax(dim=-1) * m),
-                    "The scores are multiplied by the mask, so hidden ones still take their share: rows must sum to 1.",
-                ),
-                (
-                    _filled(0.0),
-                    "Hidden scores are set to 0 and still take their share of the softmax: rows must sum to 1.",
-                ),
-                (
-                    _masked(lambda s, m: s.softmax(dim=-1) * m),
-                    "The softmax runs over hidden scores too, so rows no longer sum to 1: hide before the softmax.",
-                ),
-                (
-                    _masked(lambda s, m: (w := s.softmax(dim=-1) * m) / w.sum(dim=-1, keepdim=True).clamp(min=1e-9)),
-                    "A large hidden score takes all, and what may be seen gets 0: hide before the softmax, not after.",
-                ),
-                (
-                    _filled(-1000.0),
-                    "Hidden scores are set to a number that is not low enough: here some true ones are lower still.",
-                ),
-                (lambda s, m: s.softmax(dim=-1), "The mask is not used: hide the scores where it is False."),
-                (
-                    lambda s, m: masked_softmax(
-                        s.transpose(-1, -2), None if m is None else m.transpose(-1, -2)
-                    ).transpose(-1, -2),
-                    "Each column sums to 1: the softmax runs over the queries. Take it over the keys, the last ones.",
-                ),
-                *(
-                    (_along(dim), f"The softmax runs over dimension {dim}: take it over the last, -1.")
-                    for dim in (0, 1)
-                ),
-            ],
+            f"""
+            * mask →
+            · A row that is hidden altogether must become 0; yours is spread evenly. Multiply by the mask.
+            ~mask → mask ; * mask → * ~mask · {TURNED_ROUND}
+            ~mask → mask ; * mask → · {TURNED_ROUND}
+            lowest) → 0.0) ; * mask →
+            · A hidden score becomes 0 (set so, or multiplied by the mask), and e⁰ = 1 is a weight like others: make it
+            · very low.
+            lowest) → 0.0)
+            · A hidden score becomes 0 (set so, or multiplied by the mask) and still takes its share of the softmax:
+            · rows must sum to 1.
+            {HIDDEN} → scores
+            · The softmax runs over hidden scores too, so rows no longer sum to 1: hide before the softmax.
+            {HIDDEN}.softmax(dim=-1) * mask →
+                (w := scores.softmax(dim=-1) * mask) / w.sum(dim=-1, keepdim=True).clamp(min=1e-9)
+            · A large hidden score takes all, and what may be seen gets 0: hide before the softmax, not after.
+            lowest) → -1000.0)
+            · Hidden scores are set to a number that is not low enough: here some true ones are lower still.
+            {HIDDEN}.softmax(dim=-1) * mask → torch.softmax(scores, dim=-1)
+            · The mask is not used: hide the scores where it is False.
+            """
+            + _over_dimension(
+                -2, "Each column sums to 1: the softmax runs over the queries. Take it over the keys, the last ones."
+            )
+            + _over_dimension(0, "The softmax runs over dimension 0: take it over the last, -1.")
+            + _over_dimension(1, "The softmax runs over dimension 1: take it over the last, -1."),
         ),
-        _softmax_cases,
-        _large_scores,
-        _gradient_is_finite,
-        before=(_large_hidden_score,),
-    ),
+    )
+    .extended(_large_hidden_score, _hidden_rows(_softmax_cases(), mask_at=1), before="finite")
+    .extended(_large_scores, _gradient_is_finite, before="numbers"),
     crashes=[
         MASK_MAY_BE_NONE,
-        ("bitwise_not", "`~` turns Boolean tensors round: the mask has to stay Boolean."),
+        ("operator.invert", "`~` turns Boolean tensors round: the mask has to stay Boolean."),
     ],
     nudge="Make hidden scores so low that their exponential is 0, but finite. What is still wrong in a hidden row?",
     sketch="""
@@ -312,119 +248,74 @@ def _context_cases() -> list[tuple]:
     return cases
 
 
-def _context_variant(weigh: Callable = masked_softmax, mix: Callable = lambda w, s: w @ s) -> Callable:
-    """`context_vector` with one thing changed; for slips."""
-
-    def context(q, states, mask, score):
-        weights = weigh(score(q, states), mask)
-        return mix(weights, states), weights
-
-    return context
-
-
 AS_THEY_ARE = "Weights (batch, queries, keys) times states (batch, keys, d) fit as they are:"
-
-
-def _swapped(function: Callable) -> Callable:
-    return lambda *inputs: tuple(reversed(function(*inputs)))
 
 
 context = Exercise(
     id="2.3",
     title="context vector",
     reference=context_vector,
-    checks=_with_nan_check(
-        function_checks(
+    checks=Ladder(
+        context_vector,
+        _context_cases(),
+        returns=["context", "weights"],
+        slips=edits(
             context_vector,
-            _context_cases(),
-            returns=["context", "weights"],
-            slips=[
-                (
-                    _context_variant(mix=lambda w, s: s.mean(dim=1, keepdim=True).expand(-1, w.shape[1], -1)),
-                    "This is the plain mean of the states: each must be weighted.",
-                ),
-                (
-                    _context_variant(weigh=lambda s, m: s if m is None else s * m),
-                    "The scores themselves are used as weights: they need a softmax.",
-                ),
-                (
-                    _context_variant(weigh=lambda s, m: s.softmax(dim=-1)),
-                    "The mask is not used: the states of filled-up places take part.",
-                ),
-                (
-                    lambda q, h, m, score: (context_vector(q, h, m, score)[0], score(q, h)),
-                    "The scores are returned in the place of the weights: return what the softmax gave.",
-                ),
-                (_swapped(context_vector), "The two results are in the wrong order: the context, then the weights."),
-                (
-                    _context_variant(mix=lambda w, s: (w @ s) / s.shape[1]),
-                    "The weights sum to 1 already: do not divide by the number of states.",
-                ),
-                (
-                    _context_variant(weigh=lambda s, m: masked_softmax(s.transpose(1, 2), None).transpose(1, 2)),
-                    "The softmax runs over the queries: take it over the keys, the last dimension.",
-                ),
-                (
-                    _context_variant(mix=lambda w, s: torch.tanh(w @ s)),
-                    "There is a tanh too many: the context is a plain weighted mean.",
-                ),
-                (
-                    _context_variant(
-                        mix=lambda w, s: s.gather(1, w.argmax(dim=-1)[..., None].expand(-1, -1, s.shape[-1]))
-                    ),
-                    "This is the one state with the largest weight, a hard look: take the weighted mean of all.",
-                ),
-                (
-                    lambda q, h, m, score: context_vector(
-                        q, h, m, lambda q, h: q @ h.transpose(1, 2) / math.sqrt(q.shape[-1])
-                    ),
-                    "The score is a scaled dot product of your own: use the function `score` that is given.",
-                ),
-                (
-                    lambda q, h, m, score: context_vector(q, h, m, lambda q, h: q @ h.transpose(1, 2)),
-                    "The score is a dot product of your own: use the function `score` that is given.",
-                ),
-                (
-                    _context_variant(mix=lambda w, s: w.sum(dim=1, keepdim=True) @ s),
-                    "The weights of all queries are summed up: each query has a context of its own.",
-                ),
-                (
-                    _context_variant(weigh=lambda s, m: masked_softmax(s, None if m is None else ~m)),
-                    "The mask is turned round: True is what may be seen. Give it to your masked softmax as it is.",
-                ),
-                (
-                    _context_variant(weigh=lambda s, m: masked_softmax(s, None if m is None else m[:, None])),
-                    "The mask has a dimension too many: it is (batch, 1, keys) already, and fits the scores.",
-                ),
-                (
-                    lambda q, h, m, score: (score(q, h) @ h, context_vector(q, h, m, score)[1]),
-                    "The context is made with the scores; make it with the weights, what the softmax gave.",
-                ),
-                (
-                    lambda q, h, m, score: context_vector(q, h, m, lambda q, h: score(h, q).transpose(1, 2)),
-                    "`score` is given the states first; it takes (q, states), and the two are not alike.",
-                ),
-                (
-                    lambda q, h, m, score: context_vector(q, h, m, lambda q, h: score(q, h) / math.sqrt(q.shape[-1])),
-                    "The scores are divided by √d: take them as `score` gives them.",
-                ),
-                (
-                    _context_variant(weigh=lambda s, m: (s if m is None else s.masked_fill(~m, -1e30)).softmax(dim=-1)),
-                    "A sentence that is hidden altogether must be read as 0; yours is read as the plain mean.",
-                ),
-                (
-                    lambda q, h, m, score: (context_vector(q, h, m, score)[0] + q, context_vector(q, h, m, score)[1]),
-                    "The query is added to the context: return the weighted mean of the states alone.",
-                ),
-            ],
+            """
+            weights @ states → states.mean(dim=1, keepdim=True).expand(-1, q.shape[1], -1)
+            · This is the plain mean of the states: each must be weighted.
+            masked_softmax(scores, mask) → scores if mask is None else scores * mask
+            · The scores themselves are used as weights: they need a softmax.
+            masked_softmax(scores, mask) → scores
+            · The scores themselves are used as weights: they need a softmax.
+            masked_softmax(scores, mask) → scores.softmax(dim=-1)
+            · The mask is not used: the states of filled-up places take part.
+            @ states, weights → @ states, scores
+            · The scores are returned in the place of the weights: return what the softmax gave.
+            weights @ states, weights → weights, weights @ states
+            · The two results are in the wrong order: the context, then the weights.
+            weights @ states → weights @ states / states.shape[1]
+            · The weights sum to 1 already: do not divide by the number of states.
+            masked_softmax(scores, mask) → scores.softmax(dim=1)
+            · The softmax runs over the queries: take it over the keys, the last dimension.
+            weights @ states → torch.tanh(weights @ states)
+            · There is a tanh too many: the context is a plain weighted mean.
+            weights @ states → states.gather(1, weights.argmax(dim=-1)[..., None].expand(-1, -1, states.shape[-1]))
+            · This is the one state with the largest weight, a hard look: take the weighted mean of all.
+            scores = score(q, states) → scores = q @ states.transpose(1, 2) / math.sqrt(q.shape[-1])
+            · The score is a scaled dot product of your own: use the function `score` that is given.
+            scores = score(q, states) → scores = q @ states.transpose(1, 2)
+            · The score is a dot product of your own: use the function `score` that is given.
+            weights @ states → weights.sum(dim=1, keepdim=True) @ states
+            · The weights of all queries are summed up: each query has a context of its own.
+            (scores, mask) → (scores, None if mask is None else ~mask)
+            · The mask is turned round: True is what may be seen. Give it to your masked softmax as it is.
+            (scores, mask) → (scores, None if mask is None else mask[:, None])
+            · The mask has a dimension too many: it is (batch, 1, keys) already, and fits the scores.
+            weights @ states → scores @ states
+            · The context is made with the scores; make it with the weights, what the softmax gave.
+            scores = score(q, states) → scores = score(states, q).transpose(1, 2)
+            · `score` is given the states first; it takes (q, states), and the two are not alike.
+            scores = score(q, states) → scores = score(q, states) / math.sqrt(q.shape[-1])
+            · The scores are divided by √d: take them as `score` gives them.
+            masked_softmax(scores, mask) → (
+                scores if mask is None else scores.masked_fill(~mask, -1e30)).softmax(dim=-1)
+            · A sentence that is hidden altogether must be read as 0; yours is read as the plain mean.
+            weights @ states → weights @ states + q
+            · The query is added to the context: return the weighted mean of the states alone.
+            """,
         ),
-        _context_cases,
-    ),
+    ).extended(_hidden_rows(_context_cases(), mask_at=2), before="finite"),
     crashes=[
         MASK_MAY_BE_NONE,
         ("[2, 3] but got: [2, 4]", f"{AS_THEY_ARE} do not turn the weights."),  # of the first case: 3 queries, 4 keys
         ("[2, 4] but got: [2, 5]", f"{AS_THEY_ARE} do not turn the states."),
-        BATCHED,
+        ("[2, 4] but got: [2, 3]", "What is read are the states: `weights @ states`."),
+        KEYS_NOT_TURNED,
+        (
+            "must match the size of tensor",
+            "Scores are (batch, queries, keys), the mask (batch, 1, keys). `score` takes (q, states), in this order.",
+        ),
     ],
     nudge="Three lines: scores, weights (you have just written that), then a matrix product of weights and states.",
     sketch="""
@@ -444,75 +335,6 @@ ALIGNMENTS = [  # sure, possible, predicted
     (SURE, set(), {(0, 0), (1, 1), (2, 1)}),
     ({(0, 1)}, {(1, 0), (1, 1), (2, 2)}, {(1, 0), (1, 1), (0, 1), (2, 2)}),
 ]
-FORMULAS = [  # of sure S, possible P (with the sure ones), predicted A, and P as it was given
-    (lambda S, P, A, G: (len(A & S) + len(A & P)) / (len(A) + len(S)), "The 1 − is missing: 0 must be perfect."),
-    (
-        lambda S, P, A, G: 1 - (len(A & S) + len(A & G)) / (len(A) + len(S)),
-        "What is sure is possible too: count A ∩ (S ∪ P), not A ∩ P alone.",
-    ),
-    (
-        lambda S, P, A, G: 1 - (len(A & S) + len(A & (G - S))) / (len(A) + len(S)),
-        "A sure link counts in both terms: as sure, and as possible.",
-    ),
-    (
-        lambda S, P, A, G: 1 - 2 * len(A & S) / (len(A) + len(S)),
-        "The possible links are not used: they count as right in the second term.",
-    ),
-    (
-        lambda S, P, A, G: 1 - 2 * len(A & P) / (len(A) + len(S)),
-        "The first term counts sure links only: A ∩ S.",
-    ),
-    (
-        lambda S, P, A, G: 1 - (len(A & S) + len(A & P)) / (len(A) + len(P)),
-        "The denominator is |A| + |S|: possible links need not be found.",
-    ),
-    (
-        lambda S, P, A, G: 1 - (len(A & S) + len(A & P)) / (2 * len(A)),
-        "The denominator is |A| + |S|, not 2 |A|: sure links that are not found have to cost.",
-    ),
-    (
-        lambda S, P, A, G: 1 - (len(A & S) + len(A & P)) / len(A | S),
-        "The denominator is |A| + |S|, the two sizes added, not the size of their union.",
-    ),
-    (lambda S, P, A, G: 1 - len(A & P) / len(A), "This is 1 − precision: sure links that are not found have to cost."),
-    (lambda S, P, A, G: 1 - len(A & S) / len(S), "This is 1 − recall: links that are not even possible have to cost."),
-    (
-        lambda S, P, A, G: 100 * (1 - (len(A & S) + len(A & P)) / (len(A) + len(S))),
-        "This is in percent; return a number between 0 and 1.",
-    ),
-]
-
-
-def _is_a_number(answer: Callable) -> None:
-    got = answer(*map(set, ALIGNMENTS[0]))
-    if not isinstance(got, Real) and not (isinstance(got, Tensor) and got.numel() == 1):
-        raise Wrong(f"Expected one number to be returned; got {describe(got)}.")
-
-
-def _keeps_its_sets(answer: Callable) -> None:
-    for case in ALIGNMENTS:
-        given = [set(links) for links in case]
-        answer(*given)
-        for name, before, after in zip(("sure", "possible", "predicted"), case, given, strict=True):
-            if before != after:
-                raise Wrong(f"It changes the set {name}: use `|` and `&`, which make new sets.")
-
-
-def _the_formula(answer: Callable) -> None:
-    pairs = [(float(answer(*map(set, case))), alignment_error_rate(*case)) for case in ALIGNMENTS]
-    if all(math.isclose(got, want, abs_tol=1e-6) for got, want in pairs):
-        return
-    for formula, sentence in FORMULAS:
-        if all(
-            math.isclose(got, formula(S, S | P, A, P), abs_tol=1e-6)
-            for (got, _), (S, P, A) in zip(pairs, ALIGNMENTS, strict=True)
-        ):
-            raise Wrong(sentence)
-    case, (got, want) = next(
-        (c, p) for c, p in zip(ALIGNMENTS, pairs, strict=True) if not math.isclose(*p, abs_tol=1e-6)
-    )
-    S, P, A = map(sorted, case)
-    raise Wrong(f"For sure {S}, possible {P} and predicted {A} it must be {want:.4f}; got {got:.4f}.")
 
 
 def _no_sure_links(answer: Callable) -> None:
@@ -543,21 +365,41 @@ error_rate = Exercise(
     id="2.4",
     title="alignment error rate",
     reference=alignment_error_rate,
-    checks=[
-        signature_check(alignment_error_rate),
-        _is_a_number,
-        _keeps_its_sets,
-        _the_formula,
-        _ends_of_the_scale,
-        _no_sure_links,
-    ],
+    checks=Ladder(
+        alignment_error_rate,
+        ALIGNMENTS,
+        returns=["the error rate"],
+        slips=edits(
+            alignment_error_rate,
+            """
+            return 1 - → return · The 1 − is missing: 0 must be perfect.
+            (S | set(possible)) → set(possible)
+            · What is sure is possible too: count A ∩ (S ∪ P), not A ∩ P alone.
+            (S | set(possible)) → (set(possible) - S) · A sure link counts in both terms: as sure, and as possible.
+            (S | set(possible)) → S · The possible links are not used: they count as right in the second term.
+            A & S) → A & (S | set(possible))) · The first term counts sure links only: A ∩ S.
+            + len(S)) → + len(S | set(possible)))
+            · The denominator is |A| + |S|: possible links need not be found.
+            / (len(A) + len(S)) → / (2 * len(A))
+            · The denominator is |A| + |S|, not 2 |A|: sure links that are not found have to cost.
+            / (len(A) + len(S)) → / len(A | S)
+            · The denominator is |A| + |S|, the two sizes added, not the size of their union.
+            len(A & S) + → ; / (len(A) + len(S)) → / len(A)
+            · This is 1 − precision: sure links that are not found have to cost.
+            + len(A & (S | set(possible))) → ; / (len(A) + len(S)) → / len(S)
+            · This is 1 − recall: links that are not even possible have to cost.
+            return 1 - → return 100 - 100 * · This is in percent; return a number between 0 and 1.
+            """,
+        ),
+        told=lambda *links: "sure {}, possible {} and predicted {}".format(*map(sorted, links)),
+    ).extended(_ends_of_the_scale, _no_sure_links),
     crashes=[
         (
             "division by zero",
             "Sure links may be missing, or predicted ones: divide by |A| + |S|, never by one of them.",
         ),
         ("unsupported operand", "Sets know `&` (both), `|` (either) and `len`; they cannot be added."),
-        ("object of type 'set'", "`len` gives the size of a set."),
+        ("'set'", "`len` gives the size of a set."),
     ],
     nudge="Python's sets do the work: `A & S` is what is in both, `A | S` what is in either, `len` counts.",
     sketch="""
@@ -580,133 +422,69 @@ def _hop_cases() -> list[tuple]:
     return cases
 
 
-def _hop_variant(
-    score: Callable = lambda q, k: torch.einsum("bd,bnd->bn", q, k),
-    weigh: Callable = masked_softmax,
-    end: Callable = lambda q, read: q + read,
-) -> Callable:
-    """`hop` with one thing changed; for slips."""
-
-    def variant(q, keys, values, mask):
-        weights = weigh(score(q, keys), mask)
-        return end(q, torch.einsum("bn,bnd->bd", weights, values)), weights
-
-    return variant
-
-
-def _all_with_all(turn: bool) -> Callable:
-    """Without a dimension of its own, each question meets the facts of every story."""
-
-    def variant(q, keys, values, mask):
-        mask = mask[:, None] if turn and mask is not None else mask
-        weights = masked_softmax(q @ keys.transpose(1, 2), mask)
-        return q + weights @ values, weights
-
-    return variant
-
-
-def _with_one_query(q, keys, values, mask):
-    """The dimension that q was given is not taken away again."""
-    weights = masked_softmax(q[:, None] @ keys.transpose(1, 2), None if mask is None else mask[:, None])
-    return q[:, None] + weights @ values, weights
-
-
 OWN_STORY = (
     "Each question meets the facts of every story: give q a dimension of its own, `q[:, None]`, and drop it in the "
     'end; or `torch.einsum("bd,bnd->bn", q, keys)`.'
 )
+ONE_STORY = (
+    "The number of dimensions differs from what the product needs. With a single story a bare `.squeeze()` takes the "
+    "batch away too: name the dimension, `.squeeze(-1)`."
+)
+OVER_THE_BATCH = "The softmax runs over the batch: take it over the facts of one story, the last dimension."
+DOT = 'torch.einsum("bd,bnd->bn", q, keys)'
+SUM = 'torch.einsum("bn,bnd->bd", weights, values)'
+FILLED = f"({DOT} if mask is None else {DOT}.masked_fill(~mask, -1e30))"
+MASK_TURNED = "None if mask is None else mask[:, None]"
 look = Exercise(
     id="2.5",
     title="one hop",
     reference=hop,
-    checks=_with_nan_check(
-        function_checks(
+    checks=Ladder(
+        hop,
+        _hop_cases(),
+        returns=["question", "weights"],
+        slips=edits(
             hop,
-            _hop_cases(),
-            returns=["question", "weights"],
-            slips=[
-                (
-                    _hop_variant(end=lambda q, read: read),
-                    "The old question is lost: add what was read to it, q + Σ a v. (The slide in S3 has q ← aV.)",
-                ),
-                (
-                    lambda q, k, v, m: hop(q, k, k, m),
-                    "The keys are read; they only find the place. What is read are the values.",
-                ),
-                (
-                    lambda q, k, v, m: hop(q, v, v, m),
-                    "The question is compared with the values; it is compared with the keys.",
-                ),
-                (
-                    lambda q, k, v, m: hop(q, v, k, m),
-                    "Keys and values are swapped: compare with the keys, read the values.",
-                ),
-                (
-                    _hop_variant(weigh=lambda s, m: s.softmax(dim=-1)),
-                    "The mask is not used: facts that are not there count.",
-                ),
-                (
-                    _hop_variant(weigh=lambda s, m: s if m is None else s * m),
-                    "The softmax is missing: the scores are used as weights.",
-                ),
-                (
-                    _hop_variant(score=lambda q, k: torch.einsum("bd,bnd->bn", q, k) / math.sqrt(q.shape[-1])),
-                    "The scores are divided by √d; memory networks take q · k as it is.",
-                ),
-                (_swapped(hop), "The two results are in the wrong order: the new question, then the weights."),
-                (
-                    _hop_variant(end=lambda q, read: q * read),
-                    "The question is multiplied by what was read; add the two.",
-                ),
-                (
-                    _hop_variant(end=lambda q, read: (q + read) / 2),
-                    "The mean of the two is taken; their plain sum is asked for.",
-                ),
-                (
-                    _hop_variant(end=lambda q, read: torch.tanh(q + read)),
-                    "There is a tanh too many: the new question is q plus what was read.",
-                ),
-                (
-                    lambda q, k, v, m: (hop(q, k, v, m)[0], torch.einsum("bd,bnd->bn", q, k)),
-                    "The scores are returned in the place of the weights: return what the softmax gave.",
-                ),
-                (_all_with_all(turn=False), OWN_STORY),
-                (_all_with_all(turn=True), OWN_STORY),
-                (
-                    _with_one_query,
-                    "The dimension that q was given for the product is left over: `[:, 0]` takes it away.",
-                ),
-                (
-                    _hop_variant(weigh=lambda s, m: (s if m is None else s.masked_fill(~m, -1e30)).softmax(dim=-1)),
-                    "In a story without facts the weights must be 0; yours are spread evenly over what is not there.",
-                ),
-                (
-                    _hop_variant(weigh=lambda s, m: masked_softmax(s, None if m is None else ~m)),
-                    "The mask is turned round: True is where there is a fact.",
-                ),
-                (
-                    lambda q, k, v, m: (
-                        q + torch.einsum("bn,bnd->bd", torch.einsum("bd,bnd->bn", q, k), v),
-                        hop(q, k, v, m)[1],
-                    ),
-                    "The values are weighed by the scores; weigh them by what the softmax gave.",
-                ),
-                (
-                    lambda q, k, v, m: (q + (hop(q, k, v, m)[1][..., None] * v).mean(dim=1), hop(q, k, v, m)[1]),
-                    "The weighted values are averaged; sum them up, since the weights sum to 1 already.",
-                ),
-                (
-                    _hop_variant(weigh=lambda s, m: s.softmax(dim=0) * (1 if m is None else m)),
-                    "The softmax runs over the batch: take it over the facts of one story, the last dimension.",
-                ),
-                (
-                    _hop_variant(weigh=lambda s, m: _along(0)(s, m)),
-                    "The softmax runs over the batch: take it over the facts of one story, the last dimension.",
-                ),
-            ],
+            f"""
+            q + → · The old question is lost: add what was read to it, q + Σ a v. (The slide in S3 has q ← aV.)
+            weights, values) → weights, keys)
+            · The keys are read; they only find the place. What is read are the values.
+            q, keys) → q, values) · The question is compared with the values; it is compared with the keys.
+            q, keys) → q, values) ; weights, values) → weights, keys)
+            · Keys and values are swapped: compare with the keys, read the values.
+            masked_softmax({DOT}, mask) → {DOT}.softmax(dim=-1)
+            · The mask is not used: facts that are not there count.
+            masked_softmax({DOT}, mask) → {DOT} * (1 if mask is None else mask)
+            · The softmax is missing: the scores are used as weights.
+            {DOT} → {DOT} / q.shape[-1] ** 0.5
+            · The scores are divided by √d; memory networks take q · k as it is.
+            q + {SUM}, weights → weights, q + {SUM}
+            · The two results are in the wrong order: the new question, then the weights.
+            q + → q * · The question is multiplied by what was read; add the two.
+            q + {SUM} → (q + {SUM}) / 2 · The mean of the two is taken; their plain sum is asked for.
+            q + {SUM} → torch.tanh(q + {SUM}) · There is a tanh too many: the new question is q plus what was read.
+            values), weights → values), {DOT}
+            · The scores are returned in the place of the weights: return what the softmax gave.
+            {DOT} → q @ keys.transpose(1, 2) ; {SUM} → weights @ values · {OWN_STORY}
+            {DOT}, mask → q @ keys.transpose(1, 2), {MASK_TURNED} ; {SUM} → weights @ values · {OWN_STORY}
+            {DOT} → (keys @ q.T)[..., 0] · {OWN_STORY}
+            {DOT} → (keys @ q.T).sum(dim=-1) · {OWN_STORY}
+            {DOT}, mask → q[:, None] @ keys.transpose(1, 2), {MASK_TURNED} ; q + {SUM} → q[:, None] + weights @ values
+            · The dimension that q was given for the product is left over: `[:, 0]` takes it away.
+            masked_softmax({DOT}, mask) → {FILLED}.softmax(dim=-1)
+            · In a story without facts the weights must be 0; yours are spread evenly over what is not there.
+            , mask) → , None if mask is None else ~mask) · The mask is turned round: True is where there is a fact.
+            {SUM} → {SUM.replace("weights", DOT)}
+            · The values are weighed by the scores; weigh them by what the softmax gave.
+            {SUM} → (weights[..., None] * values).mean(dim=1)
+            · The weighted values are averaged; sum them up, since the weights sum to 1 already.
+            masked_softmax({DOT}, mask) → {DOT}.softmax(dim=0) · {OVER_THE_BATCH}
+            masked_softmax({DOT}, mask) → {DOT}.softmax(dim=0) * (1 if mask is None else mask) · {OVER_THE_BATCH}
+            masked_softmax({DOT}, mask) → {FILLED}.softmax(dim=0) · {OVER_THE_BATCH}
+            masked_softmax({DOT}, mask) → {FILLED}.softmax(dim=0) * (1 if mask is None else mask) · {OVER_THE_BATCH}
+            """,
         ),
-        _hop_cases,
-    ),
+    ).extended(_hidden_rows(_hop_cases(), mask_at=3), before="finite"),
     crashes=[
         MASK_MAY_BE_NONE,
         (
@@ -714,7 +492,8 @@ look = Exercise(
             'One question meets all facts of its story: `torch.einsum("bd,bnd->bn", q, keys)`.',
         ),
         ("size mismatch", 'One question meets all facts of its story: `torch.einsum("bd,bnd->bn", q, keys)`.'),
-        BATCHED,
+        KEYS_NOT_TURNED,
+        *((part, ONE_STORY) for part in ("[1, 1] but got: [1, 6]", "number of subscripts in the equation")),
     ],
     nudge="Dot products with all keys, your masked softmax, the weighted mean of the values; then do not forget q.",
     sketch="""

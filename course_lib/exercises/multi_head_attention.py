@@ -1,15 +1,14 @@
 """Exercises of lesson 04: split and merge heads, the whole layer with its mask, what heads look at, which matter."""
 
-import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from course_lib.attention import causal_mask, masked_softmax, merge_heads, padding_mask, split_heads
-from course_lib.checks import Exercise, Wrong, function_checks
-from course_lib.heads import head_importance, multi_head, pattern_score
+from course_lib.lab.grading import Exercise, Wrong, describe
+from course_lib.lab.ladder import Ladder, edits
+from course_lib.measure.heads import head_importance, pattern_score
+from course_lib.models.attention import causal_mask, merge_heads, multi_head, padding_mask, split_heads
 
 
 def _random(seed: int, *shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -23,6 +22,12 @@ SPLIT = [
     (*_random(seed, shape), heads)
     for seed, (shape, heads) in enumerate([((2, 5, 12), 3), ((1, 4, 6), 2), ((3, 2, 8), 8)])
 ]
+
+
+def _heads_in_one_tensor(answer: Callable) -> None:
+    got = answer(*SPLIT[0])
+    if isinstance(got, tuple | list) and len(got) == SPLIT[0][1]:
+        raise Wrong(f"The heads come as {describe(got)}; make one tensor of them: `torch.stack(…, dim=1)`.")
 
 
 def _token_keeps_its_numbers(answer: Callable) -> None:
@@ -46,53 +51,37 @@ split = Exercise(
     id="4.1",
     title="split into heads",
     reference=split_heads,
-    checks=function_checks(
+    checks=Ladder(
         split_heads,
         SPLIT,
         returns=["the heads"],
         properties=[_token_keeps_its_numbers],
-        slips=[
-            (
-                lambda x, heads: x.reshape(len(x), heads, x.shape[1], -1),
-                "The tokens are mixed up: a reshape straight to (batch, heads, length, d_head) deals the numbers "
-                "out in their order in memory. First (batch, length, heads, d_head), then swap two dimensions.",
-            ),
-            (
-                lambda x, heads: x.reshape(*x.shape[:2], heads, -1),
-                "The dimensions are (batch, length, heads, d_head) still: swap length and heads, `transpose(1, 2)`.",
-            ),
-            (
-                lambda x, heads: x.reshape(*x.shape[:2], -1, heads).permute(0, 3, 1, 2),
-                "Each head takes every heads-th number; it should take neighbouring ones: "
-                "the last dimension becomes (heads, d_head), in this order.",
-            ),
-            (
-                lambda x, heads: x.reshape(*x.shape[:2], -1, heads).transpose(1, 2),
-                "The last dimension is cut into (d_head, heads); it becomes (heads, d_head).",
-            ),
-            (
-                lambda x, heads: split_heads(x, heads).transpose(0, 1),
-                "The heads come first; the batch does: (batch, heads, length, d_head).",
-            ),
-            (
-                lambda x, heads: split_heads(x, heads).transpose(2, 3),
-                "Length and d_head are swapped: (batch, heads, length, d_head).",
-            ),
-            (
-                lambda x, heads: split_heads(x, heads).flip(1),
-                "The heads are in reversed order: head 0 takes the first numbers.",
-            ),
-            (
-                lambda x, heads: x[:, None].expand(-1, heads, -1, -1),
-                "Every head gets the whole width; each gets its own part, d / heads numbers.",
-            ),
-            (
-                lambda x, heads: split_heads(x, heads).flatten(0, 1),
-                "Batch and heads are one dimension; keep them apart.",
-            ),
-            (lambda x, heads: x, "This is x as it came in: it has no dimension for the heads yet."),
-        ],
-    ),
+        slips=edits(
+            split_heads,
+            """
+            (batch, length, heads, d // heads).transpose(1, 2) → (batch, heads, length, d // heads)
+            · The tokens are mixed up: a reshape straight to (batch, heads, length, d_head) deals the numbers out in
+            · their order in memory. First (batch, length, heads, d_head), then swap two dimensions.
+            .transpose(1, 2) →
+            · The dimensions are (batch, length, heads, d_head) still: swap length and heads, `transpose(1, 2)`.
+            heads, d // heads).transpose(1, 2) → d // heads, heads).permute(0, 3, 1, 2)
+            · Each head takes every heads-th number; it should take neighbouring ones: the last dimension becomes
+            · (heads, d_head), in this order.
+            heads, d // heads) → d // heads, heads)
+            · The last dimension is cut into (d_head, heads); it becomes (heads, d_head).
+            transpose(1, 2) → permute(2, 0, 1, 3)
+            · The heads come first; the batch does: (batch, heads, length, d_head).
+            transpose(1, 2) → permute(0, 2, 3, 1)
+            · Length and d_head are swapped: (batch, heads, length, d_head).
+            transpose(1, 2) → transpose(1, 2).flip(1) · The heads are in reversed order: head 0 takes the first numbers.
+            reshape(batch, length, heads, d // heads).transpose(1, 2) → unsqueeze(1).expand(-1, heads, -1, -1)
+            · Every head gets the whole width; each gets its own part, d / heads numbers.
+            transpose(1, 2) → transpose(1, 2).flatten(0, 1) · Batch and heads are one dimension; keep them apart.
+            .reshape(batch, length, heads, d // heads).transpose(1, 2) →
+            · This is x as it came in: it has no dimension for the heads yet.
+            """,
+        ),
+    ).extended(_heads_in_one_tensor, before="types"),
     crashes=[
         ("but got float", "A size must be a whole number: divide with `//`."),
         ("'float' object cannot be interpreted", "A size must be a whole number: divide with `//`."),
@@ -109,7 +98,6 @@ split = Exercise(
 # --- 4.2 ---
 
 MERGE = _random(0, (2, 3, 5, 4), (1, 2, 4, 3), (3, 4, 2, 1))
-TOKENS_MIXED = "The tokens are mixed up: swap heads and length back before the reshape."
 
 
 def _undoes_split(answer: Callable) -> None:
@@ -125,35 +113,34 @@ merge = Exercise(
     id="4.2",
     title="merge the heads",
     reference=merge_heads,
-    checks=function_checks(
+    checks=Ladder(
         merge_heads,
         [(x,) for x in MERGE],
-        returns=["x"],
+        returns=["the merged heads"],
         properties=[_undoes_split],
-        slips=[
-            (lambda x: x.reshape(len(x), x.shape[2], -1), TOKENS_MIXED),
-            (
-                lambda x: x.transpose(1, 2),
-                "Two dimensions are left at the end, (heads, d_head): make one of them.",
-            ),
-            (
-                lambda x: x.permute(0, 2, 3, 1).flatten(2),
-                "The numbers of the heads alternate; first come all numbers of head 0, then those of head 1.",
-            ),
-            (lambda x: x.sum(dim=1), "The heads are added up; they stand side by side."),
-            (lambda x: x.mean(dim=1), "The heads are averaged; they stand side by side."),
-            (
-                lambda x: x.flatten(1, 2),
-                "The heads stand one after the other along the length; they stand side by side along the width.",
-            ),
-            (
-                lambda x: x.flip(1).transpose(1, 2).flatten(2),
-                "The heads are in reversed order: head 0 gives the first numbers.",
-            ),
-            (lambda x: x.permute(2, 0, 1, 3).flatten(2), "Length comes before the batch; the batch comes first."),
-            (lambda x: x[:, 0], "Only the first head is left: all of them stand side by side."),
-            (lambda x: x, "This is x as it came in: heads and d_head should become one dimension."),
-        ],
+        slips=edits(
+            merge_heads,
+            """
+            .transpose(1, 2) → · The tokens are mixed up: swap heads and length back before the reshape.
+            .reshape(batch, length, heads * d_head) →
+            · Two dimensions are left at the end, (heads, d_head): make one of them.
+            transpose(1, 2) → permute(0, 2, 3, 1)
+            · The numbers of the heads alternate; first come all numbers of head 0, then those of head 1.
+            transpose(1, 2).reshape(batch, length, heads * d_head) → sum(dim=1)
+            · The heads are added up; they stand side by side.
+            transpose(1, 2).reshape(batch, length, heads * d_head) → mean(dim=1)
+            · The heads are averaged; they stand side by side.
+            transpose(1, 2).reshape(batch, length, heads * d_head) → flatten(1, 2)
+            · The heads stand one after the other along the length; they stand side by side along the width.
+            x.transpose → x.flip(1).transpose · The heads are in reversed order: head 0 gives the first numbers.
+            transpose(1, 2).reshape(batch, length → permute(2, 0, 1, 3).reshape(length, batch
+            · Length comes before the batch; the batch comes first.
+            .transpose(1, 2).reshape(batch, length, heads * d_head) → [:, 0]
+            · Only the first head is left: all of them stand side by side.
+            .transpose(1, 2).reshape(batch, length, heads * d_head) →
+            · This is x as it came in: heads and d_head should become one dimension.
+            """,
+        ),
     ),
     crashes=[("view size is not compatible", "After a transpose `view` cannot do it; `reshape` or `flatten` can.")],
     nudge="The way back: which two dimensions must stand next to each other before they can become one?",
@@ -179,52 +166,6 @@ LAYER = [
 ]
 
 
-def _layer_variant(
-    parts: Callable = lambda x, W, b: F.linear(x, W, b).chunk(3, dim=-1),
-    order: tuple[int, int, int] = (0, 1, 2),
-    split: Callable = split_heads,
-    merge: Callable = merge_heads,
-    scale: Callable = lambda d, heads: math.sqrt(d // heads),
-    softmax: Callable = masked_softmax,
-    output: Callable = F.linear,
-) -> Callable:
-    """`multi_head` with one thing changed; for slips."""
-
-    def layer(x, W_qkv, b_qkv, W_o, b_o, heads, mask):
-        made = [split(part, heads) for part in parts(x, W_qkv, b_qkv)]
-        q, k, v = (made[i] for i in order)
-        weights = softmax(q @ k.transpose(-2, -1) / scale(x.shape[-1], heads), mask)
-        return output(merge(weights @ v), W_o, b_o), weights
-
-    return layer
-
-
-TURNED_ROUND = "The mask is turned round: True means that a key may be seen."
-
-
-def _filled(scores: Tensor, mask: Tensor | None) -> Tensor:
-    return scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-
-
-def _multiplied(scores: Tensor, mask: Tensor | None) -> Tensor:
-    return (scores if mask is None else scores * mask).softmax(dim=-1)
-
-
-def _afterwards(scores: Tensor, mask: Tensor | None) -> Tensor:
-    return scores.softmax(dim=-1) * (1 if mask is None else mask)
-
-
-def _by_head(x: Tensor, W: Tensor, b: Tensor, heads: int) -> list[Tensor]:
-    """The three blocks inside each head, as some models store them."""
-    return list(F.linear(x, W, b).unflatten(-1, (heads, 3, -1)).permute(3, 0, 2, 1, 4))
-
-
-def _layer_by_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask):
-    q, k, v = _by_head(x, W_qkv, b_qkv, heads)
-    weights = masked_softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), mask)
-    return F.linear(merge_heads(weights @ v), W_o, b_o), weights
-
-
 def _weights_are_shares(answer: Callable) -> None:
     for case in LAYER:
         _, weights = answer(*case)
@@ -242,79 +183,69 @@ def _hidden_is_hidden(answer: Callable) -> None:
         )
 
 
+SCORES = "(q @ k.mT / q.shape[-1] ** 0.5)"
+FILLED = f"({SCORES} if mask is None else {SCORES}.masked_fill(~mask, torch.finfo(q.dtype).min))"
+PARTS = "(split_heads(part, heads) for part in F.linear(x, W_qkv, b_qkv).chunk(3, dim=-1))"
+TURNED_ROUND = "The mask is turned round: True means that a key may be seen."
+
+
+def _weighing(weights: str) -> str:
+    """The change of an edit: other weights."""
+    return f"attention(q, k, v, mask) → ((w := {weights}) @ v, w)"
+
+
 layer = Exercise(
     id="4.3",
     title="multi-head attention",
     reference=multi_head,
-    checks=function_checks(
+    checks=Ladder(
         multi_head,
         LAYER,
         returns=["output", "weights"],
         properties=[_weights_are_shares, _hidden_is_hidden],
         tolerance=1e-4,
-        slips=[
-            (
-                _layer_variant(scale=lambda d, heads: math.sqrt(d)),
-                "The scores are divided by √d; each head compares d / heads numbers: divide by √(d / heads).",
-            ),
-            (_layer_variant(scale=lambda d, heads: 1.0), "The scale is missing: divide the scores by √(d / heads)."),
-            (
-                _layer_variant(scale=lambda d, heads: d // heads),
-                "The scores are divided by d / heads; divide by its root.",
-            ),
-            (
-                _layer_variant(softmax=lambda s, m: _filled(s, m).softmax(dim=-2)),
-                "Each column sums to 1: the softmax runs over queries; take it over keys, the last dimension.",
-            ),
-            (
-                _layer_variant(softmax=lambda s, m: masked_softmax(s, None if m is None else ~m)),
-                TURNED_ROUND,
-            ),
-            (_layer_variant(softmax=lambda s, m: _filled(s, None if m is None else ~m).softmax(dim=-1)), TURNED_ROUND),
-            (_layer_variant(softmax=lambda s, m: s.softmax(dim=-1)), "The mask is not used."),
-            (
-                _layer_variant(softmax=_multiplied),
-                "The scores are multiplied by the mask: a score of 0 still gets a share. Fill with −∞ where hidden.",
-            ),
-            (
-                _layer_variant(softmax=_afterwards),
-                "The mask comes after the softmax, so the rows no longer sum to 1: fill the scores with −∞ before it.",
-            ),
-            (_layer_variant(output=lambda x, W, b: x), "The last step is missing: W_o and b_o mix the heads."),
-            (_layer_variant(output=lambda x, W, b: F.linear(x, W)), "The bias b_o is missing."),
-            (_layer_variant(output=lambda x, W, b: x @ W + b), "W_o is used without its transpose: `… @ W_o.T + b_o`."),
-            (
-                _layer_variant(parts=lambda x, W, b: F.linear(x, W).chunk(3, dim=-1)),
-                "The bias b_qkv is missing.",
-            ),
-            (_layer_variant(order=(1, 0, 2)), "Queries and keys are swapped: the blocks of W_qkv are q, k, v."),
-            (_layer_variant(order=(0, 2, 1)), "Keys and values are swapped: the blocks of W_qkv are q, k, v."),
-            (_layer_variant(order=(2, 1, 0)), "Queries and values are swapped: the blocks of W_qkv are q, k, v."),
-            (
-                _layer_variant(split=lambda x, heads: x.reshape(len(x), heads, x.shape[1], -1)),
-                "The tokens are mixed up when the heads are split: use your `split_heads`.",
-            ),
-            (
-                _layer_variant(merge=lambda x: x.reshape(len(x), x.shape[2], -1)),
-                "The tokens are mixed up when the heads are merged: use your `merge_heads`.",
-            ),
-            (
-                _layer_by_head,
-                "The 3·d outputs are first cut in three (q, k, v), then each in heads; not the other way round.",
-            ),
-            (
-                lambda x, W_qkv, b_qkv, W_o, b_o, heads, mask: multi_head(x, W_qkv, b_qkv, W_o, b_o, 1, mask),
-                "It computes one head of the whole width, whatever `heads` says.",
-            ),
-            (
-                lambda *given: (lambda out, weights: (out, weights.mean(dim=1)))(*multi_head(*given)),
-                "The weights are averaged over the heads; return each head's: (batch, heads, length, length).",
-            ),
-            (
-                lambda *given: multi_head(*given)[::-1],
-                "The two results are in the wrong order: return output, then weights.",
-            ),
-        ],
+        slips=edits(
+            multi_head,
+            f"""
+            attention(q, → attention(q / heads**0.5,
+            · The scores are divided by √d; each head compares d / heads numbers: divide by √(d / heads).
+            attention(q, → attention(q * q.shape[-1] ** 0.5,
+            · The scale is missing: divide the scores by √(d / heads).
+            attention(q, → attention(q / q.shape[-1] ** 0.5,
+            · The scores are divided by d / heads; divide by its root.
+            {_weighing(f"{FILLED}.softmax(dim=-2)")}
+            · Each column sums to 1: the softmax runs over queries; take it over keys, the last dimension.
+            k, v, mask) → k, v, None if mask is None else ~mask) · {TURNED_ROUND}
+            {_weighing(f"{FILLED.replace('~mask', 'mask')}.softmax(dim=-1)")} · {TURNED_ROUND}
+            k, v, mask) → k, v) · The mask is not used.
+            {_weighing(f"({SCORES} if mask is None else {SCORES} * mask).softmax(dim=-1)")}
+            · The scores are multiplied by the mask: a score of 0 still gets a share. Fill with −∞ where hidden.
+            {_weighing(f"{SCORES}.softmax(dim=-1) * (1 if mask is None else mask)")}
+            · The mask comes after the softmax, so the rows no longer sum to 1: fill the scores with −∞ before it.
+            F.linear(merge_heads(out), W_o, b_o) → merge_heads(out)
+            · The last step is missing: W_o and b_o mix the heads.
+            W_o, b_o) → W_o) · The bias b_o is missing.
+            W_o, b_o) → W_o.T, b_o) · W_o is used without its transpose: `… @ W_o.T + b_o`.
+            x, W_qkv, b_qkv) → x, W_qkv) · The bias b_qkv is missing.
+            q, k, v = → k, q, v = · Queries and keys are swapped: the blocks of W_qkv are q, k, v.
+            q, k, v = → q, v, k = · Keys and values are swapped: the blocks of W_qkv are q, k, v.
+            q, k, v = → v, k, q = · Queries and values are swapped: the blocks of W_qkv are q, k, v.
+            split_heads(part, heads) → part.reshape(len(x), heads, x.shape[1], -1)
+            · The tokens are mixed up when the heads are split: use your `split_heads`.
+            merge_heads(out) → out.reshape(len(x), x.shape[1], -1)
+            · The tokens are mixed up when the heads are merged: use your `merge_heads`.
+            {PARTS} → F.linear(x, W_qkv, b_qkv).unflatten(-1, (heads, 3, -1)).permute(3, 0, 2, 1, 4)
+            · The 3·d outputs are first cut in three (q, k, v), then each in heads; not the other way round.
+            split_heads(part, heads) → split_heads(part, 1)
+            · It computes one head of the whole width, whatever `heads` says.
+            {PARTS} → F.linear(x, W_qkv, b_qkv).chunk(3, dim=-1) ; merge_heads(out) → out
+            · There are no heads: split q, k and v before the attention, so that each head looks for itself.
+            b_o), weights → b_o), weights.mean(dim=1)
+            · The weights are averaged over the heads; return each head's: (batch, heads, length, length).
+            F.linear(merge_heads(out), W_o, b_o), weights → weights, F.linear(merge_heads(out), W_o, b_o)
+            · The two results are in the wrong order: return output, then weights.
+            """,
+        ),
     ),
     crashes=[
         (
@@ -358,21 +289,6 @@ def _pattern_case(seed: int, batch: int, heads: int, queries: int, keys: int, sh
 PATTERN = [_pattern_case(0, 3, 4, 5, 6, 0.2), _pattern_case(1, 1, 2, 4, 4, 0.3), _pattern_case(2, 2, 3, 6, 5, 0.15)]
 
 
-def _found(weights: Tensor, gold: Tensor) -> Tensor:
-    return (weights * gold[:, None]).sum(dim=-1)
-
-
-def _by_sentence(weights: Tensor, gold: Tensor) -> Tensor:
-    asked = gold.any(dim=-1).sum(dim=-1)[:, None]
-    return (_found(weights, gold).sum(dim=-1) / asked)[asked[:, 0] > 0].mean(dim=0)
-
-
-def _hits(weights: Tensor, gold: Tensor) -> Tensor:
-    asked = gold.any(dim=-1)[:, None]
-    first = gold[:, None].expand_as(weights).gather(-1, weights.argmax(dim=-1, keepdim=True))[..., 0]
-    return (first & asked).sum(dim=(0, 2)) / asked.sum()
-
-
 def _perfect_is_one(answer: Callable) -> None:
     gold = torch.zeros(2, 4, 4, dtype=torch.bool)
     gold[:, 1:] = torch.eye(4, dtype=torch.bool)[:3]  # each token but the first looks at the one before
@@ -387,64 +303,57 @@ def _perfect_is_one(answer: Callable) -> None:
             )
 
 
+TRUE_AND_FALSE = (
+    "gold is True and False: `weights * gold[:, None]` keeps the weights of the gold keys, entry by entry; for "
+    "products of other kinds `gold.float()` makes numbers of it."
+)
+MEAN = "found.sum(dim=(0, 2)) / gold.any(dim=-1).sum()"
 pattern = Exercise(
     id="4.4",
     title="attention-pattern score",
     reference=pattern_score,
-    checks=function_checks(
+    checks=Ladder(
         pattern_score,
         PATTERN,
         returns=["one score for each head"],
         properties=[_perfect_is_one],
-        slips=[
-            (
-                lambda w, g: _found(w, g).mean(dim=(0, 2)),
-                "The mean is taken over all queries; those without a gold key do not count.",
-            ),
-            (
-                lambda w, g: _found(w, g).sum(dim=(0, 2)) / g.sum(),
-                "The sum is divided by the number of gold keys; divide by the number of queries that have one.",
-            ),
-            (
-                lambda w, g: _found(w, g).sum(dim=(0, 2)),
-                "This is the sum over the queries; take the mean over those that have a gold key.",
-            ),
-            (
-                _by_sentence,
-                "This is the mean of the sentences' means; each query counts the same, in whatever sentence it stands.",
-            ),
-            (
-                _hits,
-                "This counts how often the largest weight is on a gold key; the weight itself is asked for.",
-            ),
-            (
-                lambda w, g: (w * g[:, None]).amax(dim=-1).sum(dim=(0, 2)) / g.any(dim=-1).sum(),
-                "Of several gold keys only the largest weight is counted; add them up.",
-            ),
-            (
-                lambda w, g: (w * g[:, None]).mean(dim=(0, 2, 3)),
-                "The mean is taken over queries and keys; add up over the keys, then average over the queries.",
-            ),
-            (
-                lambda w, g: pattern_score(w, g).mean(),
-                "This is one number for all heads; one for each is asked for.",
-            ),
-            (
-                lambda w, g: _found(w, g).sum(dim=-1) / g.any(dim=-1).sum(dim=-1)[:, None],
-                "This is one score for each sentence and head; take the mean over all queries of the batch.",
-            ),
-            (
-                lambda w, g: pattern_score(w, ~g),
-                "This is the weight on the keys that are not gold.",
-            ),
-        ],
+        slips=edits(
+            pattern_score,
+            f"""
+            {MEAN} → found.mean(dim=(0, 2))
+            · The mean is taken over all queries; those without a gold key do not count.
+            gold.any(dim=-1).sum() → gold.sum()
+            · The sum is divided by the number of gold keys; divide by the number of queries that have one.
+            / gold.any(dim=-1).sum() →
+            · This is the sum over the queries; take the mean over those that have a gold key.
+            {MEAN} → (found.sum(dim=2) / gold.any(dim=-1).sum(dim=-1)[:, None])[gold.flatten(1).any(dim=1)].mean(dim=0)
+            · This is the mean of the sentences' means; each query counts the same, in whatever sentence it stands.
+            (weights * gold[:, None]).sum(dim=-1) →
+                gold[:, None].expand_as(weights).gather(-1, weights.argmax(dim=-1, keepdim=True))[..., 0].float()
+            · This counts how often the largest weight is on a gold key; the weight itself is asked for.
+            (weights * gold[:, None]).sum(dim=-1) → (weights * gold[:, None]).amax(dim=-1)
+            · Of several gold keys only the largest weight is counted; add them up.
+            {MEAN} → (weights * gold.unsqueeze(1)).mean(dim=(0, 2, 3))
+            · The mean is taken over queries and keys; add up over the keys, then average over the queries.
+            {MEAN} → ({MEAN}).mean() · This is one number for all heads; one for each is asked for.
+            {MEAN} → found.sum(dim=-1) / gold.any(dim=-1).sum(dim=-1)[:, None]
+            · This is one score for each sentence and head; take the mean over all queries of the batch.
+            weights * gold[:, None] → weights * ~gold[:, None] ; gold.any → (~gold).any
+            · This is the weight on the keys that are not gold.
+            """,
+        ),
     ),
     crashes=[
         (
             "must match the size of tensor",
             "gold has no dimension for the heads: give it one, `gold[:, None]` is (batch, 1, queries, keys).",
         ),
-        ("shape mismatch", "gold has no dimension for the heads: `gold[:, None]` is (batch, 1, queries, keys)."),
+        (
+            "does not match the shape of the indexed tensor",
+            "gold has no dimension for the heads: `gold[:, None]` is (batch, 1, queries, keys); it multiplies the "
+            "weights as it is, but picks among them only after `.expand_as(weights)`.",
+        ),
+        *((part, TRUE_AND_FALSE) for part in ("found Bool", "!= bool", "Expected size for first two dimensions")),
     ],
     nudge="How much weight does each query put on its gold keys? Then a mean over the queries that have any.",
     sketch="""
@@ -476,14 +385,6 @@ IMPORTANCE = [
 ]
 
 
-def _gradients(loss: Callable, gates: Tensor, examples: list) -> Tensor:
-    found = []
-    for example in examples:
-        tried = gates.clone().requires_grad_()
-        found.append(torch.autograd.grad(loss(tried, example), tried)[0])
-    return torch.stack(found)  # (examples, layers, heads)
-
-
 def _removal(loss: Callable, gates: Tensor, examples: list) -> Tensor:
     total = torch.zeros_like(gates)
     for place in range(gates.numel()):
@@ -493,71 +394,56 @@ def _removal(loss: Callable, gates: Tensor, examples: list) -> Tensor:
     return total
 
 
-def _variant(change: Callable[[Tensor], Tensor]) -> Callable:
-    return lambda loss, gates, examples: change(_gradients(loss, gates, examples))
-
-
+GRADIENT = "torch.autograd.grad(loss(tried, example), tried)[0]"
 importance = Exercise(
     id="4.5",
     title="head importance",
     reference=head_importance,
-    checks=function_checks(
+    checks=Ladder(
         head_importance,
         IMPORTANCE,
         returns=["one number for each head"],
         differentiable=False,
         slips=[
-            (
-                _variant(lambda g: g.mean(dim=0).abs()),
-                "The absolute value is taken of the mean: gradients of opposite sign cancel. Take it of each "
-                "example's, then the mean.",
+            *edits(
+                head_importance,
+                f"""
+                [0].abs() → [0] ; total / len(examples) → total.abs() / len(examples)
+                · The absolute value is taken of the mean: gradients of opposite sign cancel. Take it of each
+                · example's, then the mean.
+                [0].abs() → [0] · The absolute value is missing: a head matters whichever way it pushes.
+                / len(examples) → · This is the sum over the examples; take the mean.
+                [0].abs() → [0] ** 2 · These are squares; take absolute values.
+                [0].abs() → [0] ** 2 ; total / len(examples) → (total / len(examples)).sqrt()
+                · This is the root of the mean square; take absolute values.
+                total = torch.zeros_like(gates) → total = piled = torch.zeros_like(gates) ;
+                    total += {GRADIENT}.abs() → piled = piled + {GRADIENT}; total = total + piled.abs()
+                · The gradients pile up from example to example: `.grad` is added to. Start each example from fresh
+                · gates, or set `.grad = None`.
+                [0].abs() → [0] ; total / len(examples) → total.abs()
+                · Add up absolute values, one for each example, and divide by their number.
+                total += → total = ; / len(examples) → · Only the last example counts: keep a sum over all.
+                in examples: → in examples[:1]: ; / len(examples) →
+                · Only the first example counts: is the `return` inside the loop?
+                total += {GRADIENT}.abs() → total = total.maximum({GRADIENT}.abs()) ; / len(examples) →
+                · This is the largest over the examples; take the mean.
+                len(examples) → total.sum() · The numbers are scaled so that they sum to 1; leave them as they are.
+                return total → return total.mean() · This is one number for all heads; one for each is asked for.
+                gates.clone() → torch.ones_like(gates) · It starts from gates of 1, not from the gates given.
+                """,
             ),
-            (
-                _variant(lambda g: g.mean(dim=0)),
-                "The absolute value is missing: a head matters whichever way it pushes.",
-            ),
-            (_variant(lambda g: g.abs().sum(dim=0)), "This is the sum over the examples; take the mean."),
-            (_variant(lambda g: (g**2).mean(dim=0)), "These are squares; take absolute values."),
-            (
-                _variant(lambda g: (g**2).mean(dim=0).sqrt()),
-                "This is the root of the mean square; take absolute values.",
-            ),
-            (
-                _variant(lambda g: g.cumsum(dim=0).abs().mean(dim=0)),
-                "The gradients pile up from example to example: `.grad` is added to. Start each example from fresh "
-                "gates, or set `.grad = None`.",
-            ),
-            (
-                _variant(lambda g: g.sum(dim=0).abs()),
-                "Add up absolute values, one for each example, and divide by their number.",
-            ),
-            (_variant(lambda g: g[-1].abs()), "Only the last example counts: keep a sum over all."),
-            (_variant(lambda g: g[0].abs()), "Only the first example counts: is the `return` inside the loop?"),
-            (_variant(lambda g: g.abs().amax(dim=0)), "This is the largest over the examples; take the mean."),
-            (
-                _variant(lambda g: g.abs().mean(dim=0) / g.abs().mean(dim=0).sum()),
-                "The numbers are scaled so that they sum to 1; leave them as they are.",
-            ),
-            (_variant(lambda g: g.abs().mean()), "This is one number for all heads; one for each is asked for."),
             (_removal, "This is what happens when a head is removed; the gradient is asked for."),
-            (
-                lambda loss, gates, examples: head_importance(loss, torch.ones_like(gates), examples),
-                "It starts from gates of 1, not from the gates given.",
-            ),
         ],
     ),
     crashes=[
         ("does not require grad", "The gates need `requires_grad_()` before the loss is computed."),
         ("NoneType", "`.grad` is None: call `.backward()` on the loss first, on gates that require a gradient."),
-        (
-            "view of a leaf Variable that requires grad",
-            "Work on a copy of the gates: `gates.clone().requires_grad_()`.",
-        ),
         ("leaf Variable that requires grad", "Work on a copy of the gates: `gates.clone().requires_grad_()`."),
         (
             "grad can be implicitly created only for scalar",
             "Differentiate the loss of one example at a time: one number.",
         ),
+        ("converted to an index", "`loss` takes one example at a time: go through the examples in a loop."),
     ],
     nudge="For each example: fresh gates that require a gradient, the loss, its gradient, its absolute value.",
     sketch="""

@@ -1,52 +1,18 @@
 """Exercises of lesson 05: the sinusoidal table and its shift, rotary positions, ALiBi, a probe."""
 
-import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
 
-from course_lib.checks import Exercise, Wrong, device_check, function_checks
-from course_lib.positions import alibi, rotate, shift_matrix, sinusoidal
-from course_lib.probes import linear_probe
+from course_lib.lab.grading import Exercise, Wrong
+from course_lib.lab.ladder import Ladder, device_check, edits
+from course_lib.measure.probes import linear_probe
+from course_lib.models.positions import alibi, rotate, shift_matrix, sinusoidal
 
 BASE = 10_000.0
 
 
 # --- 5.1 ---
-
-
-def _table_variant(
-    exponent: Callable = lambda i, d: -2 * i / d,
-    place: Callable = lambda p: p,
-    functions: tuple = (torch.sin, torch.cos),
-    join: str = "pairs",
-    factor: float = 1.0,
-) -> Callable:
-    """A sinusoidal table with one thing changed; for slips. i counts the pairs."""
-
-    def table(length: int, d: int, base: float = BASE) -> Tensor:
-        i, p = torch.arange(d // 2).double(), place(torch.arange(length).double())
-        angles = factor * p[:, None] * base ** exponent(i, d)
-        parts = [function(angles) for function in functions]
-        return torch.stack(parts, dim=-1).flatten(1) if join == "pairs" else torch.cat(parts, dim=1)
-
-    return table
-
-
-def _each_entry_its_own(length: int, d: int, base: float = BASE) -> Tensor:
-    """2i is taken as the entry itself: sine and cosine of a pair have different frequencies."""
-    j = torch.arange(d).double()
-    angles = torch.arange(length).double()[:, None] * base ** (-j / d)
-    return torch.where(j % 2 == 0, angles.sin(), angles.cos())
-
-
-def _each_entry_twice(length: int, d: int, base: float = BASE) -> Tensor:
-    """The entry's number is put in for i: the exponent is 2j/d for entry j."""
-    j = torch.arange(d).double()
-    angles = torch.arange(length).double()[:, None] * base ** (-2 * j / d)
-    return torch.where(j % 2 == 0, angles.sin(), angles.cos())
 
 
 def _starts_at_nothing(answer: Callable) -> None:
@@ -71,54 +37,47 @@ table = Exercise(
     id="5.1",
     title="sinusoidal table",
     reference=sinusoidal,
-    checks=function_checks(
+    checks=Ladder(
         sinusoidal,
         [(7, 8, BASE), (1, 2, BASE), (5, 10, 100.0), (20, 6)],
         returns=["the table"],
         differentiable=False,
         slips=[
             (
-                _table_variant(join="halves"),
-                "All sines come first, then all cosines; here they take turns: sine at 2i, cosine at 2i + 1.",
-            ),
-            (_table_variant(functions=(torch.cos, torch.sin)), "Sine and cosine are swapped: the sine is at 2i."),
-            (_table_variant(functions=(torch.sin, torch.sin)), "The cosine is missing: sine at 2i, cosine at 2i + 1."),
-            (
-                _table_variant(exponent=lambda i, d: 2 * i / d),
-                "The angle is the position TIMES 10000^(2i/d); divide by it: later pairs turn more slowly.",
-            ),
-            (
-                _table_variant(exponent=lambda i, d: -i / d),
-                "The exponent is i/d; it is 2i/d, with i = 0, 1, … d/2 − 1 the number of the pair.",
-            ),
-            (
-                _each_entry_its_own,
-                "Each entry has a frequency of its own; sine and cosine of a pair share one, that of the even entry.",
-            ),
-            (
-                _each_entry_twice,
-                "i is the number of the pair, not of the entry: entries 2i and 2i + 1 share one frequency.",
-            ),
-            (
-                _table_variant(exponent=lambda i, d: -4 * i / d),
-                "The exponent is 4i/d: does `torch.arange(0, d, 2)`, which is 2i already, meet another 2?",
-            ),
-            (_table_variant(place=lambda p: p + 1), "The positions start at 1; they start at 0."),
-            (
-                _table_variant(factor=2 * math.pi),
-                "The angles are 2π too large: this formula has no 2π (S3 prints one, and divides by it again).",
-            ),
-            (
-                lambda length, d, base=BASE: sinusoidal(length, d),
-                "The base is fixed at 10000: use the argument `base`.",
-            ),
-            (
                 lambda length, d, base=BASE: sinusoidal(d, length + length % 2, base).T[:length],
                 "Rows and columns are swapped: one row for each position, one column for each entry.",
             ),
-            (
-                lambda length, d, base=BASE: sinusoidal(length, d, base).T,
-                "Rows and columns are swapped: one row for each position, one column for each entry.",
+            *edits(
+                sinusoidal,
+                """
+                torch.stack → torch.cat ; dim=-1).flatten(1) → dim=1)
+                    · All sines come first, then all cosines; here they take turns: sine at 2i, cosine at 2i + 1.
+                angles.sin(), angles.cos() → angles.cos(), angles.sin()
+                    · Sine and cosine are swapped: the sine is at 2i.
+                angles.cos() → angles.sin() · The cosine is missing: sine at 2i, cosine at 2i + 1.
+                (-torch → (torch
+                    · The angle is the position TIMES 10000^(2i/d); divide by it: later pairs turn more slowly.
+                (-torch.arange(0, d, 2) → (torch.arange(0, d, 2).double()
+                    · The angle is the position TIMES 10000^(2i/d); divide by it: later pairs turn more slowly.
+                torch.arange(0, d, 2) → torch.arange(d // 2)
+                    · The exponent is i/d; it is 2i/d, with i = 0, 1, … d/2 − 1 the number of the pair.
+                torch.arange(0, d, 2) → torch.arange(d) ;
+                    angles.sin(), angles.cos() → angles[:, ::2].sin(), angles[:, 1::2].cos()
+                    · Each entry has a frequency of its own; sine and cosine of a pair share one, that of the even
+                    · entry.
+                torch.arange(0, d, 2) → 2 * torch.arange(d) ;
+                    angles.sin(), angles.cos() → angles[:, ::2].sin(), angles[:, 1::2].cos()
+                    · i is the number of the pair, not of the entry: entries 2i and 2i + 1 share one frequency.
+                torch.arange(0, d, 2) → 2 * torch.arange(0, d, 2)
+                    · The exponent is 4i/d: does `torch.arange(0, d, 2)`, which is 2i already, meet another 2?
+                torch.arange(length) → torch.arange(1, length + 1) · The positions start at 1; they start at 0.
+                torch.arange(length) → 2 * torch.pi * torch.arange(length)
+                    · The angles are 2π too large: this formula has no 2π (S3 prints one, and divides by it again).
+                base ** → 10_000.0 ** · The base is fixed at 10000: use the argument `base`.
+                .flatten(1) → .flatten(1).T
+                    · Rows and columns are swapped: one row for each position, one column for each entry.
+                .flatten(1) → · Each pair is a row of its own: `flatten` the last two dimensions.
+                """,
             ),
         ],
         properties=[_starts_at_nothing, _slows_down],
@@ -139,26 +98,6 @@ table = Exercise(
 # --- 5.2 ---
 
 
-def _shift_variant(
-    block: Callable = lambda s, c: ((c, s), (-s, c)),
-    angle: Callable = lambda k, i, d, base: k * base ** (-2 * i / d),
-    halves: bool = False,
-) -> Callable:
-    """A shift matrix with one thing changed; for slips."""
-
-    def shift(k: int, d: int, base: float = BASE) -> Tensor:
-        matrix = torch.zeros(d, d, dtype=torch.double)
-        for i in range(d // 2):
-            a = angle(k, i, d, base)
-            rows = (i, i + d // 2) if halves else (2 * i, 2 * i + 1)
-            for r, line in zip(rows, block(math.sin(a), math.cos(a)), strict=True):
-                for c, entry in zip(rows, line, strict=True):
-                    matrix[r, c] = entry
-        return matrix
-
-    return shift
-
-
 def _moves(answer: Callable) -> None:
     for k, d in ((3, 6), (5, 8)):
         positions = sinusoidal(20, d)
@@ -175,53 +114,36 @@ shift = Exercise(
     id="5.2",
     title="the map that moves by k",
     reference=shift_matrix,
-    checks=function_checks(
+    checks=Ladder(
         shift_matrix,
         [(3, 6, BASE), (1, 2, BASE), (-2, 8, BASE), (4, 4, 100.0), (150, 6)],
         returns=["the matrix"],
         differentiable=False,
-        slips=[
-            (
-                _shift_variant(halves=True),
-                "The pairs are (i, i + d/2); in this table sine and cosine of a pair are neighbours: rows 2i, 2i + 1.",
-            ),
-            (
-                _shift_variant(block=lambda s, c: ((c, s), (s, c))),
-                "A minus is missing: cos(a + b) = cos a cos b − sin a sin b.",
-            ),
-            (
-                _shift_variant(block=lambda s, c: ((s, c), (c, -s))),
-                "Sine and cosine are swapped inside the block: the diagonal holds cosines.",
-            ),
-            (
-                _shift_variant(block=lambda s, c: ((c, 0), (0, c))),
-                "Only the diagonal is there: the sine of the sum needs the cosine of the old angle too.",
-            ),
-            (
-                _shift_variant(angle=lambda k, i, d, base: k),
-                "Every pair is turned by the same angle k; pair i is turned by k · 10000^(−2i/d).",
-            ),
-            (
-                _shift_variant(angle=lambda k, i, d, base: base ** (-2 * i / d)),
-                "k does not enter: the angle is k times the frequency.",
-            ),
-            (
-                _shift_variant(angle=lambda k, i, d, base: k * base ** (-i / d)),
-                "The exponent is i/d; it is 2i/d, with i the number of the pair.",
-            ),
-            (
-                _shift_variant(angle=lambda k, i, d, base: k * base ** (2 * i / d)),
-                "The frequencies are upside down: 10000 to the power of MINUS 2i/d.",
-            ),
-            (
-                lambda k, d, base=BASE: shift_matrix(k, d),
-                "The base is fixed at 10000: use the argument `base`.",
-            ),
-            (
-                lambda k, d, base=BASE: shift_matrix(abs(k), d, base),
-                "A negative k must move back.",
-            ),
-        ],
+        tolerance=1e-4,  # in single precision an angle of 150 is known to about 1e-5
+        slips=edits(
+            shift_matrix,
+            """
+            torch.block_diag(*blocks) → blocks.permute(1, 2, 0).diag_embed().permute(0, 2, 1, 3).reshape(d, d)
+                · The pairs are (i, i + d/2); in this table sine and cosine of a pair are neighbours: rows 2i, 2i + 1.
+            [-sin, cos] → [sin, cos] · A minus is missing: cos(a + b) = cos a cos b − sin a sin b.
+            [cos, sin] → [sin, cos] ; [-sin, cos] → [cos, -sin]
+                · Sine and cosine are swapped inside the block: the diagonal holds cosines.
+            sin, cos = → cos, sin =
+                · Sine and cosine are swapped inside the block: the diagonal holds cosines.
+            [cos, sin] → [cos, 0 * sin] ; [-sin, cos] → [0 * sin, cos]
+                · Only the diagonal is there: the sine of the sum needs the cosine of the old angle too.
+            base ** (-torch.arange(0, d, 2) / d) → torch.ones(d // 2)
+                · Every pair is turned by the same angle k; pair i is turned by k · 10000^(−2i/d).
+            k * base → base · k does not enter: the angle is k times the frequency.
+            torch.arange(0, d, 2) → torch.arange(d // 2)
+                · The exponent is i/d; it is 2i/d, with i the number of the pair.
+            (-torch → (torch · The frequencies are upside down: 10000 to the power of MINUS 2i/d.
+            (-torch.arange(0, d, 2) → (torch.arange(0, d, 2).double()
+                · The frequencies are upside down: 10000 to the power of MINUS 2i/d.
+            base ** → 10_000.0 ** · The base is fixed at 10000: use the argument `base`.
+            k * base → abs(k) * base · A negative k must move back.
+            """,
+        ),
         properties=[_moves],
     ),
     nudge="Write sin(ω(p + k)) and cos(ω(p + k)) with the addition theorems. What multiplies sin(ωp), what cos(ωp)? "
@@ -238,17 +160,6 @@ shift = Exercise(
 # --- 5.3 ---
 
 
-def _rotate_variant(pairs: str = "halves", turn: Callable = lambda a, b, c, s: (a * c - b * s, a * s + b * c)):
-    """`rotate` with one thing changed; for slips."""
-
-    def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        a, b = x.chunk(2, dim=-1) if pairs == "halves" else (x[..., ::2], x[..., 1::2])
-        first, second = turn(a, b, cos, sin)
-        return torch.cat([first, second], -1) if pairs == "halves" else torch.stack([first, second], -1).flatten(-2)
-
-    return rotated
-
-
 def _rotate_cases() -> list[tuple]:
     cases = []
     for seed, shape in enumerate(((2, 3, 5, 8), (4, 6), (1, 2, 3, 1, 2))):
@@ -256,6 +167,12 @@ def _rotate_cases() -> list[tuple]:
         angles = 3 * torch.rand(shape[-2], shape[-1] // 2, generator=generator)
         cases.append((torch.randn(shape, generator=generator), angles.cos(), angles.sin()))
     return cases
+
+
+def _angles_side_by_side(x, cos, sin):
+    first, second = x.chunk(2, dim=-1)
+    cos, sin = (angles.repeat_interleave(2, dim=-1) for angles in (cos, sin))
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 def _keeps_lengths(answer: Callable) -> None:
@@ -272,55 +189,50 @@ turn = Exercise(
     id="5.3",
     title="rotary positions",
     reference=rotate,
-    checks=function_checks(
+    checks=Ladder(
         rotate,
         _rotate_cases(),
         returns=["the turned x"],
         slips=[
             (
-                _rotate_variant(pairs="neighbours"),
-                "The pairs are neighbours (2i, 2i + 1), as in the paper; here, as in Llama, a pair is (i, i + d/2).",
+                _angles_side_by_side,
+                "Each angle stands beside itself, but a pair is (i, i + d/2): put cos and sin twice one behind the "
+                "other, `torch.cat([cos, cos], dim=-1)`.",
             ),
-            (
-                _rotate_variant(turn=lambda a, b, c, s: (a * c + b * s, b * c - a * s)),
-                "It turns the other way round: the minus belongs to the first half, first · cos − second · sin.",
+            *edits(
+                rotate,
+                """
+                x.chunk(2, dim=-1) → (x[..., ::2], x[..., 1::2]) ; torch.cat → torch.stack ;
+                    cos], dim=-1) → cos], dim=-1).flatten(-2)
+                    · The pairs are neighbours (2i, 2i + 1), as in the paper; here, as in Llama, a pair is (i, i + d/2).
+                cos - second * sin, first * sin + second * cos → cos + second * sin, second * cos - first * sin
+                    · It turns the other way round: the minus belongs to the first half, first · cos − second · sin.
+                cos - second → cos + second
+                    · A minus is missing: the first half becomes first · cos − second · sin.
+                cos - second * sin, first * sin + second * cos → sin - second * cos, first * cos + second * sin
+                    · cos and sin are swapped: with an angle of 0 (cos 1, sin 0) nothing may move.
+                cos - second * sin, first * sin + second * cos → cos, second * sin
+                    · The halves are scaled, not turned: each new half is made of both old ones.
+                cos - second * sin, first * sin + second * cos → cos, second * cos
+                    · Only the cosine is used: each new half is made of both old ones.
+                first * sin + → (first * cos - second * sin) * sin +
+                    · The second half is made from the NEW first half: keep the old one until both are done.
+                cos - second * sin, first * sin + → sin + second * cos, first * cos - ; second * cos] → second * sin]
+                    · The two halves are joined in the wrong order: first · cos − second · sin comes first.
+                torch.cat → torch.stack ; cos], dim=-1) → cos], dim=-1).flatten(-2)
+                    · The turned halves are interleaved; put them one behind the other, as they came: `torch.cat`.
+                torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1) → x
+                    · This is x as it came in: turn it.
+                """,
             ),
-            (
-                _rotate_variant(turn=lambda a, b, c, s: (a * c + b * s, a * s + b * c)),
-                "A minus is missing: the first half becomes first · cos − second · sin.",
-            ),
-            (
-                _rotate_variant(turn=lambda a, b, c, s: (a * s - b * c, a * c + b * s)),
-                "cos and sin are swapped: with an angle of 0 (cos 1, sin 0) nothing may move.",
-            ),
-            (
-                _rotate_variant(turn=lambda a, b, c, s: (a * c, b * s)),
-                "The halves are scaled, not turned: each new half is made of both old ones.",
-            ),
-            (
-                _rotate_variant(turn=lambda a, b, c, s: (a * c, b * c)),
-                "Only the cosine is used: each new half is made of both old ones.",
-            ),
-            (
-                _rotate_variant(turn=lambda a, b, c, s: (a * c - b * s, (a * c - b * s) * s + b * c)),
-                "The second half is made from the NEW first half: keep the old one until both are done.",
-            ),
-            (
-                _rotate_variant(turn=lambda a, b, c, s: (a * s + b * c, a * c - b * s)),
-                "The two halves are joined in the wrong order: first · cos − second · sin comes first.",
-            ),
-            (
-                lambda x, cos, sin: torch.stack(rotate(x, cos, sin).chunk(2, dim=-1), dim=-1).flatten(-2),
-                "The turned halves are interleaved; put them one behind the other, as they came: `torch.cat`.",
-            ),
-            (lambda x, cos, sin: x, "This is x as it came in: turn it."),
         ],
         properties=[_keeps_lengths],
     ),
     crashes=[
         (
             "must match the size",
-            "cos and sin have d/2 columns, one for each pair: multiply the two halves of x by them, not x itself.",
+            "cos and sin have d/2 columns, one for each pair: cut x into halves along its LAST dimension, and multiply "
+            "those by them.",
         ),
     ],
     nudge="Cut x into its two halves along the last dimension: entry i of the first and entry i of the second are a "
@@ -336,15 +248,6 @@ turn = Exercise(
 # --- 5.4 ---
 
 
-def _alibi_variant(
-    slopes: Callable = lambda h: 2.0 ** (-8.0 * torch.arange(1, h + 1) / h),
-    distance: Callable = lambda q, k: torch.arange(k) - torch.arange(k - q, k)[:, None],
-    ahead: Callable = lambda distance: distance.clamp(max=0),
-) -> Callable:
-    """`alibi` with one thing changed; for slips."""
-    return lambda heads, queries, keys, device=None: slopes(heads)[:, None, None] * ahead(distance(queries, keys))
-
-
 def _never_above_zero(answer: Callable) -> None:
     bias = answer(4, 5, 5)
     if bias.max() > 0:
@@ -353,80 +256,59 @@ def _never_above_zero(answer: Callable) -> None:
         raise Wrong("A query and the key at its own place have distance 0, so the bias there must be 0.")
 
 
-_bias_checks = [
-    *function_checks(
-        alibi,
-        [(4, 5, 5, None), (8, 2, 6, None), (1, 3, 3, None), (2, 1, 7, None)],
-        returns=["the bias"],
-        differentiable=False,
-        slips=[
-            (
-                _alibi_variant(ahead=lambda t: torch.where(t > 0, -torch.inf, t)),
-                "Keys ahead of the query get −∞; here they get 0: to hide them is the causal mask's work.",
-            ),
-            (
-                _alibi_variant(ahead=lambda t: -t.clamp(max=0)),
-                "The sign is wrong: far keys are favoured. The bias is MINUS slope times distance.",
-            ),
-            (
-                _alibi_variant(ahead=lambda t: t.clamp(max=0).bool() * -1.0),
-                "The bias does not grow with the distance: multiply the slope by it.",
-            ),
-            (
-                _alibi_variant(ahead=lambda t: -t.abs()),
-                "Keys ahead of the query are punished too; they get 0: a causal mask hides them anyway.",
-            ),
-            (
-                _alibi_variant(ahead=lambda t: t),
-                "Keys ahead of the query get a bonus; they get 0: a causal mask hides them anyway.",
-            ),
-            (
-                _alibi_variant(slopes=lambda h: 2.0 ** (-8.0 * torch.arange(h) / h)),
-                "The first slope is 1: the heads count from 1, so m_1 = 2^(−8/H).",
-            ),
-            (
-                _alibi_variant(slopes=lambda h: 2.0 ** (-1.0 * torch.arange(1, h + 1))),
-                "The slopes are 1/2, 1/4, … whatever the number of heads; that is right for 8 heads only: 2^(−8h/H).",
-            ),
-            (
-                _alibi_variant(slopes=lambda h: (2.0 ** (-8.0 * torch.arange(1, h + 1) / h)).flip(0)),
-                "The heads are in reverse order: head 1 has the steepest slope.",
-            ),
-            (
-                _alibi_variant(slopes=lambda h: 2.0 ** (8.0 * torch.arange(1, h + 1) / h)),
-                "The slopes grow from head to head: the exponent is MINUS 8h/H.",
-            ),
-            (
-                _alibi_variant(slopes=lambda h: 2.0 ** (-8.0 / torch.arange(1, h + 1))),
-                "The exponent is −8/h; it is −8h/H, with H the number of heads.",
-            ),
-            (
-                _alibi_variant(slopes=torch.ones),
-                "All heads have the slope 1; head h has 2^(−8h/H).",
-            ),
-            (
-                _alibi_variant(distance=lambda q, k: torch.arange(k) - torch.arange(q)[:, None]),
-                "With fewer queries than keys, the LAST query is the last key: the first one stands at keys − queries.",
-            ),
-            (
-                lambda heads, queries, keys, device=None: alibi(heads, keys, keys).transpose(1, 2)[:, :queries],
-                "Queries and keys are swapped: rows are queries, columns are keys.",
-            ),
-            (
-                lambda heads, queries, keys, device=None: alibi(heads, queries, keys).transpose(1, 2),
-                "The last two dimensions are swapped: (heads, queries, keys), rows are queries, columns are keys.",
-            ),
-        ],
-        properties=[_never_above_zero],
-    ),
-    device_check(4, 3, 5),
-]
+def _fractions(answer: Callable) -> None:
+    bias = answer(4, 5, 5)
+    if not bias.is_floating_point():
+        raise Wrong(
+            f"The slopes are fractions of 1, but the bias holds whole numbers, {bias.dtype}: is there a `//` for a "
+            "`/`, or a 2 for a 2.0?"
+        )
+
 
 lower = Exercise(
     id="5.4",
     title="ALiBi",
     reference=alibi,
-    checks=_bias_checks,
+    checks=Ladder(
+        alibi,
+        [(4, 5, 5, None), (8, 2, 6, None), (1, 3, 3, None), (2, 1, 7, None)],
+        returns=["the bias"],
+        differentiable=False,
+        slips=edits(
+            alibi,
+            """
+            distance.clamp(max=0) → torch.where(distance > 0, -torch.inf, distance)
+                · Keys ahead of the query get −∞; here they get 0: to hide them is the causal mask's work.
+            return slopes → return -slopes
+                · The sign is wrong: far keys are favoured. The bias is MINUS slope times distance.
+            distance.clamp(max=0) → -1.0 * (distance < 0)
+                · The bias does not grow with the distance: multiply the slope by it.
+            distance.clamp(max=0) → -distance.abs()
+                · Keys ahead of the query are punished too; they get 0: a causal mask hides them anyway.
+            .clamp(max=0) → · Keys ahead of the query get a bonus; they get 0: a causal mask hides them anyway.
+            torch.arange(1, heads + 1, → torch.arange(heads,
+                · The first slope is 1: the heads count from 1, so m_1 = 2^(−8/H).
+            -8.0 → -1.0 * heads · The slopes are 1/2, 1/4, … whatever the number of heads; that is right for 8 heads
+                · only: 2^(−8h/H).
+            slopes[ → slopes.flip(0)[ · The heads are in reverse order: head 1 has the steepest slope.
+            -8.0 → 8.0 · The slopes grow from head to head: the exponent is MINUS 8h/H.
+            -8.0 * → -8.0 / ; / heads) → )
+                · The exponent is −8/h; it is −8h/H, with H the number of heads.
+            -8.0 → 0.0 · All heads have the slope 1; head h has 2^(−8h/H).
+            keys_at[keys - queries :, None] → keys_at[:queries, None]
+                · With fewer queries than keys, the LAST query is the last key: the first one stands at keys − queries.
+            keys_at - keys_at[keys - queries :, None] → keys_at[:queries, None] - keys_at
+                · Queries and keys are swapped: rows are queries, columns are keys.
+            distance.clamp(max=0) → distance.clamp(max=0).T
+                · The last two dimensions are swapped: (heads, queries, keys), rows are queries, columns are keys.
+            slopes[:, None, None] * distance.clamp(max=0) → slopes * distance.clamp(max=0)[..., None]
+                · The heads come first: (heads, queries, keys).
+            """,
+        ),
+        properties=[_never_above_zero],
+    )
+    .extended(_fractions, before="dtypes")
+    .extended(device_check(4, 3, 5)),
     crashes=[
         (
             "must match the size",
@@ -447,21 +329,6 @@ lower = Exercise(
 # --- 5.5 ---
 
 
-def _probe_variant(
-    bias: Callable = lambda h: torch.cat([h, torch.ones_like(h[:, :1])], dim=1),
-    ridge: Callable = lambda X, penalty: penalty * torch.eye(X.shape[1]),
-    targets: Callable = lambda labels, classes: F.one_hot(labels, classes),
-) -> Callable:
-    """`linear_probe` with one thing changed; for slips."""
-
-    def probe(hidden: Tensor, labels: Tensor, classes: int, penalty: float = 1.0) -> Tensor:
-        X = bias(hidden).double()
-        Y = targets(labels, classes).double()
-        return torch.linalg.solve(X.T @ X + ridge(X, penalty).double(), X.T @ Y)
-
-    return probe
-
-
 def _probe_cases() -> list[tuple]:
     cases = []
     for seed, (n, d, classes, penalty) in enumerate(((30, 4, 3, 1.0), (9, 6, 5, 0.5), (20, 2, 2, 3.0))):
@@ -471,81 +338,58 @@ def _probe_cases() -> list[tuple]:
     return [*cases, cases[1][:3]]  # the penalty by default
 
 
-def _free_bias(X: Tensor, penalty: float) -> Tensor:
-    ridge = penalty * torch.eye(X.shape[1])
-    ridge[-1, -1] = 0
-    return ridge
-
-
 probe = Exercise(
     id="5.5",
     title="position probe",
     reference=linear_probe,
-    checks=function_checks(
+    checks=Ladder(
         linear_probe,
         _probe_cases(),
         returns=["the weights"],
         differentiable=False,
         tolerance=1e-3,
-        slips=[
-            (_probe_variant(bias=lambda h: h), "The bias is missing: give X a last column of ones."),
-            (
-                _probe_variant(bias=lambda h: torch.cat([torch.ones_like(h[:, :1]), h], dim=1)),
-                "The column of ones stands first; put it last, so that the bias is the last row of the weights.",
-            ),
-            (
-                _probe_variant(ridge=lambda X, penalty: torch.zeros(X.shape[1], X.shape[1])),
-                "The penalty does not enter: add λ to the diagonal of XᵀX.",
-            ),
-            (
-                _probe_variant(ridge=lambda X, penalty: torch.eye(X.shape[1])),
-                "The penalty is always 1: use the argument `penalty`.",
-            ),
-            (
-                _probe_variant(ridge=lambda X, penalty: penalty * torch.ones(X.shape[1], X.shape[1])),
-                "λ is added to every entry of XᵀX; add it to the diagonal only: λ times `torch.eye`.",
-            ),
-            (
-                _probe_variant(ridge=_free_bias),
-                "The bias goes free of the penalty. That is often wise; here λ is on all of the diagonal.",
-            ),
-            (
-                _probe_variant(ridge=lambda X, penalty: penalty**2 * torch.eye(X.shape[1])),
-                "The penalty is squared: add λ itself.",
-            ),
-            (
-                _probe_variant(ridge=lambda X, penalty: len(X) * penalty * torch.eye(X.shape[1])),
-                "The penalty is multiplied by the number of rows: add λ itself.",
-            ),
-            (
-                _probe_variant(targets=lambda labels, classes: labels[:, None]),
-                "It predicts the label's number; give each class a column of its own (`F.one_hot`).",
-            ),
-            (
-                _probe_variant(targets=lambda labels, classes: F.one_hot(labels)),
-                "There must be a column for each of the `classes`, also for those that no label has.",
-            ),
-            (
-                _probe_variant(targets=lambda labels, classes: 2 * F.one_hot(labels, classes) - 1),
-                "The targets are 1 and −1; here they are 1 and 0.",
-            ),
-            (
-                lambda *arguments: linear_probe(*arguments).T,
-                "Rows and columns are swapped: (d + 1, classes), so that `X @ W` gives the scores.",
-            ),
-        ],
+        slips=edits(
+            linear_probe,
+            """
+            torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1) → hidden
+                · The bias is missing: give X a last column of ones.
+            hidden, torch.ones_like(hidden[:, :1]) → torch.ones_like(hidden[:, :1]), hidden
+                · The column of ones stands first; put it last, so that the bias is the last row of the weights.
+            X + ridge → X · The penalty does not enter: add λ to the diagonal of XᵀX.
+            penalty * torch → torch · The penalty is always 1: use the argument `penalty`.
+            X + ridge → X + penalty
+                · λ is added to every entry of XᵀX; add it to the diagonal only: λ times `torch.eye`.
+            X + ridge → X + ridge * (torch.arange(len(ridge)) < len(ridge) - 1)
+                · The bias goes free of the penalty. That is often wise; here λ is on all of the diagonal.
+            X + ridge → X - ridge · The penalty is subtracted: add it.
+            penalty * torch → penalty**2 * torch · The penalty is squared: add λ itself.
+            penalty * torch → len(X) * penalty * torch
+                · The penalty is multiplied by the number of rows: add λ itself.
+            F.one_hot(labels, classes) → labels[:, None]
+                · It predicts the label's number; give each class a column of its own (`F.one_hot`).
+            F.one_hot(labels, classes) → F.one_hot(labels)
+                · There must be a column for each of the `classes`, also for those that no label has.
+            F.one_hot(labels, classes) → (2 * F.one_hot(labels, classes) - 1)
+                · The targets are 1 and −1; here they are 1 and 0.
+            X.T @ Y) → X.T @ Y).T
+                · Rows and columns are swapped: (d + 1, classes), so that `X @ W` gives the scores.
+            torch.linalg.solve(X.T @ X + ridge, X.T @ Y) → 1 / (X.T @ X + ridge) @ X.T @ Y
+                · `1 / A` turns over each entry; A⁻¹ is the inverse of the matrix: `torch.linalg.solve(A, B)`.
+            X.shape[1], → len(X), ; X.T @ X + ridge, X.T @ Y → X @ X.T + ridge, Y
+                · X Xᵀ is (n, n), a row for each example; XᵀX is (d + 1, d + 1), and W = A⁻¹ Xᵀ Y.
+            """,
+        ),
     ),
     crashes=[
-        ("applicable for index tensor", "`F.one_hot` wants whole numbers: give it the labels as they are."),
+        ("index tensor", "`F.one_hot` wants whole numbers: give it the labels as they are."),
         ("!= long int", "`F.one_hot` gives whole numbers: turn them into the type of `hidden`, `.to(hidden.dtype)`."),
         ("Long", "`F.one_hot` gives whole numbers: turn them into the type of `hidden`, `.to(hidden.dtype)`."),
         (
             "same dtype",
-            "Two kinds of floating-point numbers meet: the checks also use float64 for `hidden`. Make what you build, "
-            "such as Y, of its type: `.to(hidden.dtype)` fits both, `.float()` is float32 always.",
+            "Two kinds of floating-point numbers meet: make what you build, such as Y, of the type of `hidden`: "
+            "`.to(hidden.dtype)`.",
         ),
         ("cannot be multiplied", "Two products are needed, XᵀX (d + 1, d + 1) and XᵀY (d + 1, classes): `X.T @ …`."),
-        ("singular", "XᵀX alone may have no inverse: add the penalty to its diagonal."),
     ],
     nudge="Two matrices, X (n, d + 1) and Y (n, classes), and one formula. `torch.linalg.solve(A, B)` gives A⁻¹ B.",
     sketch="""

@@ -1,15 +1,17 @@
 """Exercises of lesson 01: three cells, the flow of gradients, clipping."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
 from numbers import Real
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.checks import Exercise, Wrong, describe, function_checks, signature_check
-from course_lib.recurrent import elman_step, gradient_flow, gru_step, lstm_step
+from course_lib.lab.grading import Exercise, Wrong, describe
+from course_lib.lab.ladder import Ladder, Slip, edits, signature_check
+from course_lib.measure import gradient_flow
+from course_lib.models.recurrent import elman_step, gru_step, lstm_step
 from course_lib.training import clip_gradients
 
 SIZES = ((3, 4, 5), (1, 3, 2), (7, 2, 6))  # batch, d_in, d_hidden: all different, so that a wrong or fixed axis shows
@@ -34,16 +36,19 @@ def _cell_cases(gates: int, states: int = 1, biases: int = 1) -> list[tuple]:
     return cases
 
 
-def _other_orders(variant: Callable[[str], Callable], order: str) -> list[tuple[Callable, str]]:
+def _other_orders(reference: Callable, order: str, *prefixes: str) -> list[Slip]:
     """A slip for each wrong order of the blocks."""
-    return [
-        (
-            variant("".join(other)),
-            f"The blocks are read in the order {', '.join(other)}; PyTorch stacks {', '.join(order)}.",
-        )
+
+    def named(prefix: str, letters: Iterable[str]) -> str:
+        return ", ".join(prefix + letter for letter in letters)
+
+    rows = [
+        " ; ".join(f"{named(prefix, order)} = → {named(prefix, other)} =" for prefix in prefixes)
+        + f" · The blocks are read in the order {named('', other)}; PyTorch stacks {named('', order)}."
         for other in permutations(order)
         if "".join(other) != order
     ]
+    return edits(reference, "\n".join(rows))
 
 
 # --- 1.1 ---
@@ -52,29 +57,27 @@ elman = Exercise(
     id="1.1",
     title="Elman step",
     reference=elman_step,
-    checks=function_checks(
+    checks=Ladder(
         elman_step,
         _cell_cases(gates=1),
         returns=["h"],
-        slips=[
-            (lambda x, h, W, U, b: x @ W.T + h @ U.T + b, "This is the sum without its tanh: squash it at the end."),
-            (lambda x, h, W, U, b: torch.tanh(x @ W.T + h @ U.T), "The bias b is missing from the sum."),
-            (lambda x, h, W, U, b: torch.tanh(x @ W.T + b), "The old state h does not enter: add `h @ U.T`."),
-            (lambda x, h, W, U, b: torch.tanh(h @ U.T + b), "The input x does not enter: add `x @ W.T`."),
-            (lambda x, h, W, U, b: torch.tanh(x @ W.T + h @ U + b), "U is used without its transpose: `h @ U.T`."),
-            (lambda x, h, W, U, b: torch.sigmoid(x @ W.T + h @ U.T + b), "This is a sigmoid; the cell uses tanh."),
-            (lambda x, h, W, U, b: torch.relu(x @ W.T + h @ U.T + b), "This is a ReLU; the cell uses tanh."),
-            (
-                lambda x, h, W, U, b: torch.tanh(x @ W.T) + torch.tanh(h @ U.T + b),
-                "The tanh is taken of each part; take it once, of the whole sum.",
-            ),
-            (lambda x, h, W, U, b: torch.tanh(x @ W.T + h @ U.T) + b, "The bias b belongs inside the tanh."),
-            (lambda x, h, W, U, b: h, "This is the old state as it came in: compute the new one."),
-            (
-                lambda x, h, W, U, b: h + torch.tanh(x @ W.T + h @ U.T + b),
-                "The new state replaces the old one; do not add the old one to it.",
-            ),
-        ],
+        slips=edits(
+            elman_step,
+            """
+            torch.tanh(x @ W.T + h @ U.T + b) → x @ W.T + h @ U.T + b
+            · This is the sum without its tanh: squash it at the end.
+            U.T + b → U.T · The bias b is missing from the sum.
+            + h @ U.T → · The old state h does not enter: add `h @ U.T`.
+            x @ W.T + → · The input x does not enter: add `x @ W.T`.
+            U.T → U · U is used without its transpose: `h @ U.T`.
+            torch.tanh → torch.sigmoid · This is a sigmoid; the cell uses tanh.
+            torch.tanh → torch.relu · This is a ReLU; the cell uses tanh.
+            + h @ → ) + torch.tanh(h @ · The tanh is taken of each part; take it once, of the whole sum.
+            U.T + b) → U.T) + b · The bias b belongs inside the tanh.
+            torch.tanh(x @ W.T + h @ U.T + b) → h · This is the old state as it came in: compute the new one.
+            torch.tanh → h + torch.tanh · The new state replaces the old one; do not add the old one to it.
+            """,
+        ),
     ),
     crashes=[TRANSPOSE],
     nudge="Three terms are added, then squashed once. Which matrix meets x, which meets h? Their shapes decide.",
@@ -88,31 +91,6 @@ elman = Exercise(
 # --- 1.2 ---
 
 
-def _lstm_variant(
-    order: str = "ifgo",
-    candidate: Callable = torch.tanh,
-    cell: Callable = lambda i, f, g, c: f * c + i * g,
-    squash: str = "new",
-    swap: bool = False,
-) -> Callable:
-    """An LSTM step with one thing changed; for slips."""
-
-    def step(x, h, c, W, U, b):
-        parts = dict(zip(order, (x @ W.T + h @ U.T + b).chunk(4, dim=-1), strict=True))
-        i, f, o, g = *(torch.sigmoid(parts[k]) for k in "ifo"), candidate(parts["g"])
-        new = cell(i, f, g, c)
-        out = o * {"new": new.tanh(), "candidate": g.tanh(), "g": g, "old": c.tanh(), "none": new}[squash]
-        return (new, out) if swap else (out, new)
-
-    return step
-
-
-def _lstm_gates_unsquashed(x, h, c, W, U, b):
-    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
-    c = f * c + i * torch.tanh(g)
-    return o * torch.tanh(c), c
-
-
 CANDIDATE = (
     "h comes from the candidate instead of the new cell state: h' = o ⊙ tanh(c'). "
     "(The slide in S4 has this slip: it prints tanh of the candidate.)"
@@ -121,38 +99,34 @@ lstm = Exercise(
     id="1.2",
     title="LSTM step",
     reference=lstm_step,
-    checks=function_checks(
+    checks=Ladder(
         lstm_step,
         _cell_cases(gates=4, states=2),
         returns=["h", "c"],
         slips=[
-            (_lstm_variant(squash="candidate"), CANDIDATE),
-            (_lstm_variant(squash="g"), CANDIDATE),
-            (_lstm_variant(squash="old"), "h comes from the old cell state: use the new one, c'."),
-            (_lstm_variant(squash="none"), "h is missing the tanh of the cell state: o ⊙ tanh(c')."),
-            (_lstm_variant(swap=True), "The two results are in the wrong order: return h, then c."),
-            (_lstm_variant(candidate=torch.sigmoid), "The candidate g is squashed by tanh, not by the sigmoid."),
-            (_lstm_variant(candidate=lambda g: g), "The candidate g is missing its tanh."),
-            (
-                _lstm_variant(cell=lambda i, f, g, c: c + i * g),
-                "The forget gate f is not used: it scales the old cell state.",
+            *edits(
+                lstm_step,
+                f"""
+                torch.tanh(c) → torch.tanh(torch.tanh(g)) · {CANDIDATE}
+                torch.tanh(c) → torch.tanh(g) · {CANDIDATE}
+                c = torch.sigmoid(f) → new = torch.sigmoid(f) ; return h, c → return h, new
+                · h comes from the old cell state: use the new one, c'.
+                torch.tanh(c) → c · h is missing the tanh of the cell state: o ⊙ tanh(c').
+                return h, c → return c, h · The two results are in the wrong order: return h, then c.
+                torch.tanh(g) → torch.sigmoid(g) · The candidate g is squashed by tanh, not by the sigmoid.
+                torch.tanh(g) → g · The candidate g is missing its tanh.
+                torch.sigmoid(f) * c → c · The forget gate f is not used: it scales the old cell state.
+                torch.sigmoid(i) * → · The input gate i is not used: it scales the candidate g.
+                torch.sigmoid(i) → (1 - torch.sigmoid(f))
+                · The candidate is scaled by 1 − f; here it has a gate of its own, i.
+                torch.sigmoid(f) * c + → · The old cell state c does not enter: add f ⊙ c.
+                torch.sigmoid(i) → i ; torch.sigmoid(f) → f ; torch.sigmoid(o) → o
+                · The gates i, f and o are missing their sigmoid: they must lie between 0 and 1.
+                U.T + b → U.T · The bias b is missing from the sum.
+                + h @ U.T → · The old state h does not enter: add `h @ U.T`.
+                """,
             ),
-            (
-                _lstm_variant(cell=lambda i, f, g, c: f * c + g),
-                "The input gate i is not used: it scales the candidate g.",
-            ),
-            (
-                _lstm_variant(cell=lambda i, f, g, c: f * c + (1 - f) * g),
-                "The candidate is scaled by 1 − f; here it has a gate of its own, i.",
-            ),
-            (_lstm_variant(cell=lambda i, f, g, c: i * g), "The old cell state c does not enter: add f ⊙ c."),
-            *_other_orders(_lstm_variant, "ifgo"),
-            (_lstm_gates_unsquashed, "The gates i, f and o are missing their sigmoid: they must lie between 0 and 1."),
-            (lambda x, h, c, W, U, b: lstm_step(x, h, c, W, U, 0 * b), "The bias b is missing from the sum."),
-            (
-                lambda x, h, c, W, U, b: lstm_step(x, 0 * h, c, W, U, b),
-                "The old state h does not enter: add `h @ U.T`.",
-            ),
+            *_other_orders(lstm_step, "ifgo", ""),
         ],
     ),
     crashes=[TRANSPOSE, CHUNK],
@@ -170,75 +144,40 @@ lstm = Exercise(
 # --- 1.3 ---
 
 
-def _gru_variant(
-    order: str = "rzn",
-    keep: str = "z",
-    reset: str = "after",
-    squash: Callable = torch.tanh,
-    gate: Callable = torch.sigmoid,
-):
-    """A GRU step with one thing changed; for slips."""
-
-    def step(x, h, W, U, b, b_U):
-        X = dict(zip(order, (x @ W.T + b).chunk(3, dim=-1), strict=True))
-        H = dict(zip(order, (h @ U.T + b_U).chunk(3, dim=-1), strict=True))
-        r, z = gate(X["r"] + H["r"]), torch.sigmoid(X["z"] + H["z"])
-        k = order.index("n")
-        U_n, b_n = U.chunk(3)[k], b_U.chunk(3)[k]
-        both = {
-            "after": X["n"] + r * H["n"],
-            "before": X["n"] + (r * h) @ U_n.T + b_n,
-            "no bias": X["n"] + r * (h @ U_n.T) + b_n,
-            "all": r * (X["n"] + H["n"]),
-            "update": X["n"] + z * H["n"],
-            "none": X["n"] + H["n"],
-        }
-        n = squash(both[reset])
-        return {"z": (1 - z) * n + z * h, "1-z": z * n + (1 - z) * h, "none": (1 - z) * n, "sum": n + z * h}[keep]
-
-    return step
-
-
 gru = Exercise(
     id="1.3",
     title="GRU step",
     reference=gru_step,
-    checks=function_checks(
+    checks=Ladder(
         gru_step,
         _cell_cases(gates=3, biases=2),
         returns=["h"],
         slips=[
-            (_gru_variant(keep="1-z"), "z and 1 − z are swapped: where z is 1 the OLD state stays."),
-            (
-                _gru_variant(reset="before"),
-                "The reset gate scales h before the product (as in the final paper); here it scales `U_n h + b_U,n`.",
+            *edits(
+                gru_step,
+                """
+                (1 - z) * n + z * h → z * n + (1 - z) * h
+                · z and 1 − z are swapped: where z is 1 the OLD state stays.
+                r * h_n → (r * h) @ U.chunk(3)[2].T + b_U.chunk(3)[2]
+                · The reset gate scales h before the product (as in the final paper); here it scales `U_n h + b_U,n`.
+                r * h_n → r * (h @ U.chunk(3)[2].T) + b_U.chunk(3)[2]
+                · The bias b_U of the candidate belongs inside the reset: r ⊙ (U_n h + b_U,n).
+                r * h_n → h_n · The reset gate r is not used: the candidate sees r ⊙ (U_n h + b_U,n).
+                x_n + r * h_n → r * (x_n + h_n)
+                · The reset gate scales the input's part too; it scales `U_n h + b_U,n` only.
+                r * h_n → z * h_n · The update gate z stands where the reset gate r belongs, inside the candidate.
+                + z * h → · The old state is missing from the mix: add z ⊙ h.
+                (1 - z) * n → n · The candidate must be scaled by 1 − z: the two shares add up to 1.
+                W.T + b → W.T + b_U ; U.T + b_U → U.T + b · b and b_U are swapped: b goes with W, b_U with U.
+                U.T + b_U → U.T · The bias b_U is missing: it goes with U.
+                W.T + b → W.T · The bias b is missing: it goes with W.
+                U.T + b_U → U.T + b · b is used twice: the state's part has b_U.
+                sigmoid(x_r → tanh(x_r · The reset gate r is a sigmoid, not a tanh: it lies between 0 and 1.
+                torch.tanh → torch.sigmoid · The candidate n is squashed by tanh, not by the sigmoid.
+                torch.tanh(x_n + r * h_n) → x_n + r * h_n · The candidate n is missing its tanh.
+                """,
             ),
-            (
-                _gru_variant(reset="no bias"),
-                "The bias b_U of the candidate belongs inside the reset: r ⊙ (U_n h + b_U,n).",
-            ),
-            (_gru_variant(reset="none"), "The reset gate r is not used: the candidate sees r ⊙ (U_n h + b_U,n)."),
-            (_gru_variant(reset="all"), "The reset gate scales the input's part too; it scales `U_n h + b_U,n` only."),
-            (
-                _gru_variant(reset="update"),
-                "The update gate z stands where the reset gate r belongs, inside the candidate.",
-            ),
-            (_gru_variant(keep="none"), "The old state is missing from the mix: add z ⊙ h."),
-            (_gru_variant(keep="sum"), "The candidate must be scaled by 1 − z: the two shares add up to 1."),
-            *_other_orders(_gru_variant, "rzn"),
-            (
-                lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, b_U, b),
-                "b and b_U are swapped: b goes with W, b_U with U.",
-            ),
-            (lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, b, 0 * b_U), "The bias b_U is missing: it goes with U."),
-            (lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, 0 * b, b_U), "The bias b is missing: it goes with W."),
-            (
-                lambda x, h, W, U, b, b_U: gru_step(x, h, W, U, b, b),
-                "b is used twice: the state's part has b_U.",
-            ),
-            (_gru_variant(gate=torch.tanh), "The reset gate r is a sigmoid, not a tanh: it lies between 0 and 1."),
-            (_gru_variant(squash=torch.sigmoid), "The candidate n is squashed by tanh, not by the sigmoid."),
-            (_gru_variant(squash=lambda n: n), "The candidate n is missing its tanh."),
+            *_other_orders(gru_step, "rzn", "x_", "h_"),
         ],
     ),
     crashes=[TRANSPOSE, CHUNK],
@@ -269,22 +208,6 @@ def _flow_cases() -> list[tuple]:
     return cases
 
 
-def _flow_variant(pick: Callable, advance: Callable = lambda step, x, h: step(x, h), skip: int = 0) -> Callable:
-    """`gradient_flow` with one thing changed; for slips."""
-
-    def flow(step, xs, state):
-        states = [state.detach().requires_grad_()]
-        for x in xs[skip:]:
-            states.append(advance(step, x, states[-1]))
-        return pick(states)
-
-    return flow
-
-
-def _norms(states: list[Tensor], total: Callable = lambda s: s[-1].sum(), norm: Callable = Tensor.norm) -> Tensor:
-    return torch.stack([norm(gradient) for gradient in torch.autograd.grad(total(states), states)])
-
-
 def _ends_at_itself(answer: Callable) -> None:
     for step, xs, state in _flow_cases():
         norms, wanted = answer(step, xs, state), math.sqrt(state.numel())
@@ -299,53 +222,37 @@ flow = Exercise(
     id="1.4",
     title="gradient flow",
     reference=gradient_flow,
-    checks=function_checks(
+    checks=Ladder(
         gradient_flow,
         _flow_cases(),
         returns=["one norm for each state"],
         differentiable=False,
-        slips=[
-            (_flow_variant(lambda s: _norms(s)[1:]), "The state you start from is missing: keep it too."),
-            (_flow_variant(lambda s: _norms(s)[:-1]), "The last state itself is missing: keep it too."),
-            (
-                _flow_variant(_norms, skip=1),
-                "The first input is never read: does the loop start at 1? (The loop on the slides in S0 and S2 does.)",
-            ),
-            (_flow_variant(lambda s: _norms(s).flip(0)), "The order is turned round: the oldest state comes first."),
-            (
-                _flow_variant(_norms, advance=lambda step, x, h: step(h, x)),
-                "The arguments of step are swapped: first x, then the state.",
-            ),
-            (
-                _flow_variant(lambda s: _norms(s, total=lambda s: s[-1].mean())),
-                "This is the gradient of the mean of the last state; take its sum.",
-            ),
-            (
-                _flow_variant(lambda s: _norms(s, total=lambda s: s[-1].norm())),
-                "This is the gradient of the norm of the last state; take its sum.",
-            ),
-            (
-                _flow_variant(lambda s: _norms(s, total=lambda s: sum(x.sum() for x in s))),
-                "All states are summed; only the last one is differentiated.",
-            ),
-            (
-                _flow_variant(lambda s: _norms(s, norm=lambda g: g.abs().sum())),
-                "This is the sum of absolute values; take the Euclidean norm.",
-            ),
-            (
-                _flow_variant(lambda s: _norms(s, norm=lambda g: g.abs().max())),
-                "This is the largest absolute value; take the Euclidean norm.",
-            ),
-            (
-                lambda step, xs, state: gradient_flow(step, xs, 0 * state),
-                "It starts from zeros, not from the state given.",
-            ),
-            (_flow_variant(lambda s: _norms(s) ** 2), "This is the squared norm; take the root."),
-            (
-                _flow_variant(lambda s: torch.stack([x.norm() for x in s])),
-                "These are the norms of the states; the gradients with respect to them are asked for.",
-            ),
-        ],
+        slips=edits(
+            gradient_flow,
+            """
+            in gradients] → in gradients[1:]] · The state you start from is missing: keep it too.
+            in gradients] → in gradients[:-1]] · The last state itself is missing: keep it too.
+            in xs: → in xs[1:]:
+            · The first input is never read: does the loop start at 1? (The loop on the slides in S0 and S2 does.)
+            in gradients] → in gradients[::-1]] · The order is turned round: the oldest state comes first.
+            step(x, states[-1]) → step(states[-1], x) · The arguments of step are swapped: first x, then the state.
+            states[-1].sum() → states[-1].mean() · This is the gradient of the mean of the last state; take its sum.
+            states[-1].sum() → states[-1].norm() · This is the gradient of the norm of the last state; take its sum.
+            states[-1].sum() → sum(s.sum() for s in states)
+            · All states are summed; only the last one is differentiated.
+            gradient.norm() → gradient.abs().sum() · This is the sum of absolute values; take the Euclidean norm.
+            gradient.norm() → gradient.abs().max() · This is the largest absolute value; take the Euclidean norm.
+            gradient.norm() → gradient.norm() ** 2 · This is the squared norm; take the root.
+            state.detach() → torch.zeros_like(state) · It starts from zeros, not from the state given.
+            gradient.norm() for gradient in gradients → state.norm() for state in states
+            · These are the norms of the states; the gradients with respect to them are asked for.
+            torch.autograd.grad(states[-1].sum(), states) → [
+            torch.autograd.grad(after.sum(), before, retain_graph=True)[0]
+            for before, after in zip(states, [*states[1:], states[-1]])]
+            · Each gradient goes one step back only: from the last state it has to pass through all steps. Is there a
+            · `detach` between them?
+            """,
+        ),
         properties=[_ends_at_itself],
     ),
     crashes=[

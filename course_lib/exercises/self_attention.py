@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Callable
-from numbers import Real
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_lib.attention import SelfAttention, attention, attention_flops, causal_mask
-from course_lib.checks import Exercise, Wrong, describe, device_check, function_checks, module_checks, signature_check
+from course_lib.lab.grading import Exercise, Wrong
+from course_lib.lab.ladder import Ladder, ModuleLadder, device_check, edits
+from course_lib.measure.costs import attention_flops
+from course_lib.models.attention import SelfAttention, attention, causal_mask
 
 
 def _random(seed: int, *shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -32,24 +33,6 @@ def _attention_cases() -> list[tuple]:
     return cases
 
 
-def _attention_variant(
-    scale: Callable = lambda q, k, v: math.sqrt(q.shape[-1]),
-    soft: Callable = lambda scores: scores.softmax(dim=-1),
-    hide: Callable = lambda scores, mask: scores.masked_fill(~mask, -math.inf),
-    after: Callable = lambda weights, mask: weights,
-    out: Callable = lambda weights, v: (weights @ v, weights),
-    product: Callable = lambda q, k: q @ k.mT,
-) -> Callable:
-    """Attention with one thing changed; for slips."""
-
-    def attend(q, k, v, mask=None):
-        scores = product(q, k) / scale(q, k, v)
-        weights = soft(scores if mask is None else hide(scores, mask))
-        return out(weights if mask is None else after(weights, mask), v)
-
-    return attend
-
-
 def _sums_to_one(answer: Callable) -> None:
     for q, k, v, mask in _attention_cases():
         _, weights = answer(q, k, v, mask)
@@ -59,7 +42,10 @@ def _sums_to_one(answer: Callable) -> None:
             continue
         if torch.allclose(weights.sum(dim=-2), torch.ones(weights.shape[-1]), atol=1e-4):
             raise Wrong("Each column sums to 1: the softmax runs over queries; take it over keys, the last dimension.")
-        raise Wrong("The weights of a query must sum to 1: take the softmax over keys, the last dimension.")
+        total = weights.sum(dim=-1).flatten()[0].item()
+        raise Wrong(
+            f"The weights of a query must sum to 1 over the keys, the last dimension; here they sum to {total:g}."
+        )
 
 
 def _obeys_the_mask(answer: Callable) -> None:
@@ -71,110 +57,71 @@ def _obeys_the_mask(answer: Callable) -> None:
             raise Wrong("A key that the mask hides (False) has a weight: fill its score with −∞ before the softmax.")
 
 
+SOFTMAX = "masked_softmax(scores, mask)"
+FILLED = "(scores if mask is None else scores.masked_fill(~mask, -math.inf))"
+WRONG_WAY_ROUND = "The mask is used the wrong way round: True is what may be seen."
 attend = Exercise(
     id="3.1",
     title="scaled dot-product attention",
     reference=attention,
-    checks=function_checks(
+    checks=Ladder(
         attention,
         _attention_cases(),
         returns=["output", "weights"],
         properties=[_sums_to_one, _obeys_the_mask],
-        slips=[
-            (_attention_variant(scale=lambda q, k, v: 1.0), "The scores are not scaled: divide them by √d."),
-            (_attention_variant(scale=lambda q, k, v: q.shape[-1]), "The scores are divided by d; take the root, √d."),
-            (
-                _attention_variant(scale=lambda q, k, v: 1 / math.sqrt(q.shape[-1])),
-                "The scores are multiplied by √d; divide them by it.",
-            ),
-            (
-                _attention_variant(scale=lambda q, k, v: math.sqrt(k.shape[-2])),
-                "The scores are divided by the root of the number of keys; d is the length of a query, `q.shape[-1]`.",
-            ),
-            (
-                _attention_variant(scale=lambda q, k, v: math.sqrt(q.shape[-2])),
-                "The scores are divided by the root of the number of queries; d is the length of one, `q.shape[-1]`.",
-            ),
-            (
-                _attention_variant(scale=lambda q, k, v: math.sqrt(v.shape[-1])),
-                "The scores are divided by the root of the values' length; d is that of queries and keys.",
-            ),
-            (
-                _attention_variant(scale=lambda q, k, v: math.sqrt(q.shape[0])),
-                "d is the last dimension of q, `q.shape[-1]`; this is the first.",
-            ),
-            (
-                _attention_variant(soft=lambda s: s.softmax(dim=-2)),
-                "Each column sums to 1: the softmax runs over queries; take it over keys, the last dimension.",
-            ),
-            (
-                _attention_variant(soft=lambda s: s.softmax(dim=1)),
-                "The softmax runs over dimension 1: that is the keys in a single text only; take `dim=-1`.",
-            ),
-            (
-                _attention_variant(soft=lambda s: s.softmax(dim=0)),
-                "The softmax runs over dimension 0; take it over the keys, `dim=-1`.",
-            ),
-            (
-                _attention_variant(soft=lambda s: s, hide=lambda s, m: s),
-                "These are the scores themselves: take their softmax, so that each query's weights sum to 1.",
-            ),
-            (
-                _attention_variant(soft=torch.sigmoid),
-                "A sigmoid squashes each score on its own; the softmax lets the keys of a query compete.",
-            ),
-            (
-                _attention_variant(soft=lambda s: s.exp(), hide=lambda s, m: s.masked_fill(~m, -math.inf)),
-                "These are exponentials that are not divided by their sum over the keys.",
-            ),
-            (
-                _attention_variant(soft=lambda s: s.log_softmax(dim=-1), hide=lambda s, m: s),
-                "This is the logarithm of the softmax; the weights are the softmax itself.",
-            ),
-            (
-                _attention_variant(hide=lambda s, m: s),
-                "The mask is not used: scores where it is False become −∞ before the softmax.",
-            ),
-            (
-                _attention_variant(hide=lambda s, m: s.masked_fill(m, -math.inf)),
-                "The mask is used the wrong way round: True is what may be seen.",
-            ),
-            (
-                _attention_variant(hide=lambda s, m: s * m),
-                "The mask is multiplied into the scores: a hidden score becomes 0, and e⁰ = 1 is no small weight. "
-                "Fill it with −∞.",
-            ),
-            (
-                _attention_variant(hide=lambda s, m: s * torch.where(m, 1.0, -math.inf)),
-                "The mask is multiplied into the scores as 1 and −∞ (as on S3's slide): "
-                "a negative score times −∞ is +∞. Fill with −∞ instead.",
-            ),
-            (
-                _attention_variant(hide=lambda s, m: s + m),
-                "True and False are added to the scores as 1 and 0; fill with −∞ where the mask is False.",
-            ),
-            (
-                _attention_variant(hide=lambda s, m: s.masked_fill(~m, 0.0)),
-                "Hidden scores are filled with 0, and e⁰ = 1 is no small weight: fill them with −∞.",
-            ),
-            (
-                _attention_variant(hide=lambda s, m: s, after=lambda w, m: w * m),
-                "Hidden weights are set to 0 after the softmax, so that the rest no longer sums to 1: hide the scores.",
-            ),
-            (_attention_variant(out=lambda w, v: (w, w @ v)), "The two results are in the wrong order: output first."),
-            (
-                _attention_variant(out=lambda w, v: (w @ v / w.shape[-1], w)),
-                "The output is divided by the number of keys: the weights sum to 1, so the sum is a mean already.",
-            ),
-            (
-                _attention_variant(product=lambda q, k: -torch.cdist(q, k)),
-                "The scores are distances; dot products are asked for.",
-            ),
-            (
-                _attention_variant(product=lambda q, k: F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT),
-                "These are cosines: the dot product does not divide by the vectors' lengths.",
-            ),
-        ],
+        slips=edits(
+            attention,
+            f"""
+            / math.sqrt(q.shape[-1]) → · The scores are not scaled: divide them by √d.
+            math.sqrt(q.shape[-1]) → q.shape[-1] · The scores are divided by d; take the root, √d.
+            / math.sqrt → * math.sqrt · The scores are multiplied by √d; divide them by it.
+            / math.sqrt(q.shape[-1]) → ; {SOFTMAX} → {SOFTMAX} / math.sqrt(q.shape[-1])
+            · The weights are divided by √d, after the softmax; divide the scores, before it.
+            q.shape[-1] → 2
+            · The scores are divided by √2, as in the example; d is the length of a query, `q.shape[-1]`.
+            q.shape[-1] → k.shape[-2]
+            · The scores are divided by the root of the number of keys; d is the length of a query, `q.shape[-1]`.
+            q.shape[-1] → q.shape[-2]
+            · The scores are divided by the root of the number of queries; d is the length of one, `q.shape[-1]`.
+            q.shape[-1] → v.shape[-1]
+            · The scores are divided by the root of the values' length; d is that of queries and keys.
+            q.shape[-1] → q.shape[0] · d is the last dimension of q, `q.shape[-1]`; this is the first.
+            q.shape[-1] → q.shape[1]
+            · d is the last dimension of q, `q.shape[-1]`; this is dimension 1, the last in a single text only.
+            {SOFTMAX} → {FILLED}.softmax(dim=-2)
+            · Each column sums to 1: the softmax runs over queries; take it over keys, the last dimension.
+            {SOFTMAX} → {FILLED}.softmax(dim=1)
+            · The softmax runs over dimension 1: that is the keys in a single text only; take `dim=-1`.
+            {SOFTMAX} → {FILLED}.softmax(dim=0) · The softmax runs over dimension 0; take it over the keys, `dim=-1`.
+            {SOFTMAX} → scores
+            · These are the scores themselves: take their softmax, so that each query's weights sum to 1.
+            {SOFTMAX} → {FILLED}.sigmoid()
+            · A sigmoid squashes each score on its own; the softmax lets the keys of a query compete.
+            {SOFTMAX} → {FILLED}.exp() · These are exponentials that are not divided by their sum over the keys.
+            {SOFTMAX} → scores.log_softmax(dim=-1)
+            · This is the logarithm of the softmax; the weights are the softmax itself.
+            {SOFTMAX} → scores.softmax(dim=-1)
+            · The mask is not used: scores where it is False become −∞ before the softmax.
+            {SOFTMAX} → {FILLED.replace("~mask", "mask")}.softmax(dim=-1) · {WRONG_WAY_ROUND}
+            {SOFTMAX} → masked_softmax(scores, None if mask is None else ~mask) · {WRONG_WAY_ROUND}
+            {SOFTMAX} → (scores if mask is None else scores * mask).softmax(dim=-1)
+            · A hidden score becomes 0 (filled so, or multiplied by the mask), and e⁰ = 1 is no small weight: fill it
+            · with −∞.
+            {SOFTMAX} → (scores if mask is None else scores * torch.where(mask, 1.0, -math.inf)).softmax(dim=-1)
+            · The mask is multiplied into the scores as 1 and −∞ (as on S3's slide): a negative score times −∞ is +∞.
+            · Fill with −∞ instead.
+            {SOFTMAX} → (scores if mask is None else scores + mask).softmax(dim=-1)
+            · True and False are added to the scores as 1 and 0; fill with −∞ where the mask is False.
+            {SOFTMAX} → scores.softmax(dim=-1) * (1 if mask is None else mask)
+            · Hidden weights are set to 0 after the softmax, so that the rest no longer sums to 1: hide the scores.
+            weights @ v, weights → weights, weights @ v · The two results are in the wrong order: output first.
+            weights @ v → weights @ v / k.shape[-2]
+            · The output is divided by the number of keys: the weights sum to 1, so the sum is a mean already.
+            q @ k.transpose(-2, -1) → -torch.cdist(q, k) · The scores are distances; dot products are asked for.
+            q @ k → F.normalize(q, dim=-1) @ F.normalize(k, dim=-1)
+            · These are cosines: the dot product does not divide by the vectors' lengths.
+            """,
+        ),
     ),
     crashes=[
         (
@@ -186,17 +133,18 @@ attend = Exercise(
             "Only the last two dimensions of k may change places: `k.transpose(-2, -1)`.",
         ),
         (
-            "must match the size of tensor",
+            "at non-singleton dimension 0",
             "Only the last two dimensions of k may change places: `k.transpose(-2, -1)`.",
         ),
-        ("bad operand type for unary ~: 'NoneType'", "The mask may be None: then every key may be seen."),
         ("NoneType", "The mask may be None: then every key may be seen."),
-        ("dimension 2", "There may be one text, a batch, or heads: count dimensions from the end, `dim=-1`."),
         (
             "Dimension out of range",
             "There may be one text, a batch, or heads: count dimensions from the end, `dim=-1`.",
         ),
-        ("expected 3D", "There may be one text, a batch, or heads: `@` and `transpose(-2, -1)` serve them all."),
+        (
+            "must be a 3D tensor",
+            "There may be one text, a batch, or heads: `@` and `transpose(-2, -1)` serve them all.",
+        ),
     ],
     nudge="Three lines: scores from queries and keys, weights from scores, output from weights and values.",
     sketch="""
@@ -242,56 +190,38 @@ def _last_is_last(answer: Callable) -> None:
         )
 
 
-_mask_checks = function_checks(
-    causal_mask,
-    LENGTHS,
-    returns=["mask"],
-    differentiable=False,
-    properties=[_sees_itself, _sees_nothing_ahead, _last_is_last],
-    slips=[
-        (
-            lambda queries, keys, device=None: ~causal_mask(queries, keys),
-            "True and False are swapped: True is what may be seen.",
-        ),
-        (
-            lambda queries, keys, device=None: causal_mask(keys, queries),
-            "Rows are queries and columns are keys: (queries, keys).",
-        ),
-        (
-            lambda queries, keys, device=None: causal_mask(queries, keys).T,
-            "Rows are queries and columns are keys: (queries, keys).",
-        ),
-        (
-            lambda queries, keys, device=None: torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries - 1),
-            "A token may see itself: the diagonal must be True.",
-        ),
-        (
-            lambda queries, keys, device=None: torch.ones(queries, keys, dtype=torch.bool).tril(queries - keys),
-            "The diagonal is moved the wrong way: by keys − queries, so that the last query sees all keys.",
-        ),
-        (
-            lambda queries, keys, device=None: torch.ones(queries, keys, dtype=torch.bool),
-            "Everything may be seen: hide the keys after each query's own place.",
-        ),
-        (
-            lambda queries, keys, device=None: torch.eye(queries, keys, dtype=torch.bool),
-            "Only the diagonal is open: a query also sees all keys before its own place.",
-        ),
-        (
-            lambda queries, keys, device=None: causal_mask(queries, queries),
-            "The mask has a column for each key: (queries, keys), not (queries, queries).",
-        ),
-        (
-            lambda queries, keys, device=None: causal_mask(keys, keys),
-            "The mask has a row for each query: (queries, keys), not (keys, keys).",
-        ),
-    ],
-)
 mask = Exercise(
     id="3.2",
     title="causal mask",
     reference=causal_mask,
-    checks=[_mask_checks[0], _is_boolean, *_mask_checks[1:], device_check(2, 3)],
+    checks=Ladder(
+        causal_mask,
+        LENGTHS,
+        returns=["mask"],
+        differentiable=False,
+        properties=[_sees_itself, _sees_nothing_ahead, _last_is_last],
+        slips=edits(
+            causal_mask,
+            """
+            torch.ones → ~torch.ones · True and False are swapped: True is what may be seen.
+            (queries, keys, → (keys, queries, ; (keys - queries) → (queries - keys)
+            · Rows are queries and columns are keys: (queries, keys).
+            (keys - queries) → (keys - queries).T · Rows are queries and columns are keys: (queries, keys).
+            (keys - queries) → (keys - queries - 1) · A token may see itself: the diagonal must be True.
+            (keys - queries) → (queries - keys)
+            · The diagonal is moved the wrong way: by keys − queries, so that the last query sees all keys.
+            .tril(keys - queries) → · Everything may be seen: hide the keys after each query's own place.
+            torch.ones → torch.eye ; .tril(keys - queries) →
+            · Only the diagonal is open: a query also sees all keys before its own place.
+            (queries, keys, → (queries, queries, ; (keys - queries) → ()
+            · The mask has a column for each key: (queries, keys), not (queries, queries).
+            (queries, keys, → (keys, keys, ; (keys - queries) → ()
+            · The mask has a row for each query: (queries, keys), not (keys, keys).
+            """,
+        ),
+    )
+    .extended(_is_boolean, after="signature")
+    .extended(device_check(2, 3)),
     crashes=[
         ("unexpected keyword argument 'device'", "`torch.ones` and `torch.arange` take `device=`; `tril` does not.")
     ],
@@ -313,17 +243,6 @@ HEADS = [  # plain and causal, on one text, on a batch, on a batch of batches
 ]
 
 
-def _head_variant(attend: Callable = attention, parts: str = "QKV", mask: Callable = lambda n: causal_mask(n, n)):
-    """A head as a function of its sizes, input and weights, with one thing changed; for slips."""
-
-    def head(d, d_head, causal, x, Q_weight, K_weight, V_weight):
-        made = {"Q": x @ Q_weight.T, "K": x @ K_weight.T, "V": x @ V_weight.T, "x": x}
-        q, k, v = (made[part] for part in parts)
-        return attend(q, k, v, mask(x.shape[-2]) if causal else None)[0]
-
-    return head
-
-
 def _open_and_hidden(answer: Callable) -> None:
     """Change the last token: what moves?"""
     weights = _random(7, (3, 4), (3, 4), (3, 4))
@@ -334,7 +253,10 @@ def _open_and_hidden(answer: Callable) -> None:
         for causal in (True, False)
     }
     if moved[True][:-1].max() > 1e-6:
-        raise Wrong("With causal=True the first tokens move when the last one changes: the future leaks. Use the mask.")
+        raise Wrong(
+            "With causal=True the first tokens move when the last one changes: the future leaks. "
+            "Does the mask hide what comes after (True is what may be seen)?"
+        )
     if moved[False][:-1].max() < 1e-6:
         raise Wrong("With causal=False every token must see every token: then there is no mask.")
 
@@ -346,76 +268,58 @@ def _open_by_default(answer: type[nn.Module]) -> None:
         raise Wrong("`causal` is False unless it is given: then the first token sees the last.")
 
 
+HEAD = "attention(self.Q(x), self.K(x), self.V(x), mask)"
+TURNED_ROUND = "The mask is turned round: with causal=True each token sees only the tokens AFTER it. True is open."
 head = Exercise(
     id="3.3",
     title="one head as a module",
     reference=SelfAttention,
-    checks=[
-        *module_checks(
+    checks=ModuleLadder(
+        SelfAttention,
+        HEADS,
+        returns=["output"],
+        properties=[_open_and_hidden],
+        slips=edits(
             SelfAttention,
-            HEADS,
-            returns=["output"],
-            properties=[_open_and_hidden],
-            slips=[
-                (
-                    _head_variant(_attention_variant(scale=lambda q, k, v: 1.0)),
-                    "The scores are not scaled: divide by √d_head.",
-                ),
-                (
-                    lambda d, d_head, causal, x, *w: _head_variant(
-                        _attention_variant(scale=lambda q, k, v: math.sqrt(d))
-                    )(d, d_head, causal, x, *w),
-                    "The scores are divided by √d, with d the width of x; queries and keys have the length d_head.",
-                ),
-                (
-                    _head_variant(_attention_variant(soft=lambda s: s.softmax(dim=-2))),
-                    "The softmax runs over queries; take it over keys, the last dimension.",
-                ),
-                (_head_variant(parts="KQV"), "Queries and keys have changed places: rows of the scores are queries."),
-                (_head_variant(parts="QKK"), "The keys stand where the values belong: the output is a mean of values."),
-                (_head_variant(parts="QQV"), "Queries are compared with queries; compare them with the keys."),
-                (_head_variant(parts="KKV"), "Keys are compared with keys; compare the queries with them."),
-                (
-                    _head_variant(parts="QKQ"),
-                    "The queries stand where the values belong: the output is a mean of values.",
-                ),
-                (_head_variant(parts="QVK"), "Keys and values have changed places."),
-                (
-                    _head_variant(mask=lambda n: causal_mask(n, n).T),
-                    "With causal=True each token sees the tokens AFTER it: use the lower triangle.",
-                ),
-                (
-                    _head_variant(mask=lambda n: None),
-                    "`causal` is not used: with causal=True a mask hides what is ahead.",
-                ),
-                (
-                    lambda d, d_head, causal, *rest: _head_variant()(d, d_head, True, *rest),
-                    "The mask is used always; it is meant for causal=True only.",
-                ),
-                (
-                    lambda d, d_head, causal, *rest: _head_variant()(d, d_head, not causal, *rest),
-                    "The mask is used when causal is False, and left out when it is True.",
-                ),
-                (
-                    lambda d, d_head, causal, *rest: _head_variant(mask=lambda n: torch.eye(n, dtype=torch.bool))(
-                        d, d_head, causal, *rest
-                    ),
-                    "With causal=True each token sees itself only; it may see all tokens before it too.",
-                ),
-                (
-                    lambda d, d_head, causal, x, *w: attention(
-                        x @ w[0].T, x @ w[1].T, x @ w[2].T, causal_mask(x.shape[-2], x.shape[-2]) if causal else None
-                    )[1],
-                    "These are the weights; the output is weights times values (`attention` returns output, weights).",
-                ),
-            ],
+            f"""
+            self.Q(x) → self.Q(x) * self.Q.out_features**0.5 · The scores are not scaled: divide by √d_head.
+            self.Q(x) → self.Q(x) * (self.Q.out_features / self.Q.in_features) ** 0.5
+            · The scores are divided by √d, with d the width of x; queries and keys have the length d_head.
+            {HEAD} → (masked_softmax(self.K(x) @ self.Q(x).mT / self.Q.out_features**0.5,
+                None if mask is None else mask.T).mT @ self.V(x), None)
+            · The softmax runs over queries; take it over keys, the last dimension.
+            self.Q(x), self.K(x) → self.K(x), self.Q(x)
+            · Queries and keys have changed places: rows of the scores are queries.
+            self.V(x) → self.K(x) · The keys stand where the values belong: the output is a mean of values.
+            self.K(x) → self.Q(x) · Queries are compared with queries; compare them with the keys.
+            self.Q(x) → self.K(x) · Keys are compared with keys; compare the queries with them.
+            self.V(x) → self.Q(x) · The queries stand where the values belong: the output is a mean of values.
+            self.K(x), self.V(x) → self.V(x), self.K(x) · Keys and values have changed places.
+            x.device) → x.device).T · With causal=True each token sees the tokens AFTER it: use the lower triangle.
+            causal_mask( → ~causal_mask( · {TURNED_ROUND}
+            {HEAD} → ((self.Q(x) @ self.K(x).mT / self.Q.out_features**0.5).masked_fill(
+                torch.tensor(False) if mask is None else mask, -math.inf).softmax(dim=-1) @ self.V(x), None)
+            · {TURNED_ROUND}
+            self.V(x), mask → self.V(x) · `causal` is not used: with causal=True a mask hides what is ahead.
+            if self.causal else None → · The mask is used always; it is meant for causal=True only.
+            if self.causal → if not self.causal
+            · The mask is used when causal is False, and left out when it is True.
+            causal_mask(length, length, x.device) → torch.eye(length, dtype=torch.bool)
+            · With causal=True each token sees itself only; it may see all tokens before it too.
+            output, _ = → _, output =
+            · These are the weights; the output is weights times values (`attention` returns output, weights).
+            """,
         ),
-        _open_by_default,
-    ],
+    ).extended(_open_by_default),
     crashes=[
         (
-            "shapes cannot be multiplied",
-            "`nn.Linear(d, d_head)` takes vectors of length d and makes some of length d_head.",
+            "(4x5 and 3x5)",  # of the first case: 4 tokens, d = 5, d_head = 3
+            "`nn.Linear(d, d_head)` takes vectors of length d and makes some of length d_head: call it, `self.Q(x)`.",
+        ),
+        ("(4x3 and 4x3)", "Queries are rows and keys are rows: transpose the keys, `k.transpose(-2, -1)`."),
+        (
+            "invalid combination of arguments",
+            "A mask is a tensor of True and False, not `causal` itself: `causal_mask(length, length)` makes it.",
         ),
         ("not enough values to unpack", "x may be one text (length, d) or a batch: take `x.shape[-2]` for the length."),
         ("too many values to unpack", "x may be one text (length, d) or a batch: take `x.shape[-2]` for the length."),
@@ -447,16 +351,6 @@ class SlideAttention(nn.Module):
         return self.dropout(weights) @ v
 
 
-def _slide_variant(attend: Callable) -> Callable:
-    """The slide's class as a function of its size, input and weights, with another attention; for slips."""
-
-    def slide(h_dim, x, *w):
-        q, k, v = (F.linear(x, weight, bias) for weight, bias in zip(w[::2], w[1::2], strict=True))
-        return attend(q, k, v)[0]
-
-    return slide
-
-
 def _on_ones(answer: type[nn.Module], batch: int, length: int) -> Tensor:
     """What the module makes in training of values that are all 1: for each token the sum of its weights."""
     module = answer(3).train()
@@ -464,6 +358,12 @@ def _on_ones(answer: type[nn.Module], batch: int, length: int) -> Tensor:
         for name, parameter in module.named_parameters():
             parameter.fill_(1.0 if name == "V.bias" else 0.0)
         return module(torch.ones(batch, length, 3))
+
+
+def _drops_nothing_in_evaluation(answer: type[nn.Module]) -> None:
+    module, (x,) = answer(3).eval(), _random(3, (200, 3))
+    if not torch.equal(module(x), module(x)):
+        raise Wrong("In evaluation two calls give different results: dropout is for training only.")
 
 
 def _drops_weights(answer: type[nn.Module]) -> None:
@@ -480,78 +380,65 @@ def _drops_weights(answer: type[nn.Module]) -> None:
         raise Wrong(f"What is not dropped must grow by 1 / (1 − 0.1) = 1.11; it grows by {largest:.2f}: is p = 0.1?")
 
 
+SCALE = "/ math.sqrt(q.shape[-1])"
+TEXTS_COMPETE = (
+    "The softmax of a batch runs over dimension 0, as it does if no `dim` is given: texts compete with each other, "
+    "where the keys of a query should."
+)
+WHICH_STAY = "One text went well, a batch does not: which dimensions of k have to change places, and which must stay?"
 slide = Exercise(
     id="3.4",
     title="debug the slide",
     reference=SlideAttention,
-    checks=[
-        *module_checks(
+    checks=ModuleLadder(
+        SlideAttention,
+        [((5,), _random(0, (4, 5))), ((4,), _random(1, (2, 3, 4))), ((3,), _random(2, (4, 4, 3)))],
+        returns=["output"],
+        slips=edits(
             SlideAttention,
-            [((5,), _random(0, (4, 5))), ((4,), _random(1, (2, 3, 4))), ((3,), _random(2, (4, 4, 3)))],
-            returns=["output"],
-            slips=[
-                (
-                    _slide_variant(_attention_variant(scale=lambda q, k, v: 1.0)),
-                    "It runs, and one thing is missing still. Beside its code the slide prints (kᵗq)σ, and the code "
-                    "has no σ: divide the scores by √h_dim.",
-                ),
-                (
-                    _slide_variant(_attention_variant(scale=lambda q, k, v: q.shape[-1])),
-                    "The scores are divided by h_dim; take the root, √h_dim.",
-                ),
-                (
-                    _slide_variant(
-                        _attention_variant(
-                            scale=lambda q, k, v: 1.0, soft=lambda s: s.softmax(1 if s.dim() == 2 else 0)
-                        )
-                    ),
-                    "Without `dim` the softmax of a batch runs over dimension 0, so that texts compete with each "
-                    "other: say `dim=-1`, the keys.",
-                ),
-                (
-                    _slide_variant(_attention_variant(soft=lambda s: s.softmax(1 if s.dim() == 2 else 0))),
-                    "Without `dim` the softmax of a batch runs over dimension 0, so that texts compete with each "
-                    "other: say `dim=-1`, the keys.",
-                ),
-                *(
-                    (
-                        _slide_variant(_attention_variant(scale=scale, soft=lambda s, dim=dim: s.softmax(dim))),
-                        f"The softmax runs over dimension {dim}; take the last, the keys: `dim=-1`.",
-                    )
-                    for scale in (lambda q, k, v: 1.0, lambda q, k, v: math.sqrt(q.shape[-1]))
-                    for dim in (0, 1, -2)
-                ),
-                (
-                    _slide_variant(lambda q, k, v: attention(k, q, v)),
-                    "Queries and keys have changed places: rows of the scores are queries.",
-                ),
-                (_slide_variant(lambda q, k, v: (v,)), "The weights are not used: the output is weights times values."),
-            ],
+            f"""
+            {SCALE} →
+            · It runs, and one thing is missing still. Beside its code the slide prints (kᵗq)σ: where is σ in the code?
+            math.sqrt(q.shape[-1]) → q.shape[-1] · The scores are divided by h_dim; take the root, √h_dim.
+            / math.sqrt → * math.sqrt · The scores are multiplied by √h_dim; divide them by it.
+            q.shape[-1] → q.shape[-2] · The scores are divided by the root of the length; the scale is 1 / √h_dim.
+            {SCALE}, dim=-1) → , dim=-1) {SCALE}
+            · The weights are scaled, after the softmax; σ belongs to the scores, before it.
+            {SCALE}, dim=-1 → , dim=1 if q.dim() == 2 else 0 · {TEXTS_COMPETE}
+            dim=-1 → dim=1 if q.dim() == 2 else 0 · {TEXTS_COMPETE}
+            q @ k.transpose → k @ q.transpose · Queries and keys have changed places: rows of the scores are queries.
+            self.dropout(weights) @ v → v · The weights are not used: the output is weights times values.
+            """
+            + "".join(
+                f"{scale}dim=-1 → {', ' if scale else ''}dim={dim}\n"
+                f"· The softmax runs over dimension {dim}; take the last, the keys: `dim=-1`.\n"
+                for scale in ("", f"{SCALE}, ")
+                for dim in (0, 1, -2)
+            ),
         ),
-        _drops_weights,
-    ],
+    )
+    .extended(_drops_nothing_in_evaluation, before="repeatable")
+    .extended(_drops_weights),
     crashes=[
-        ("has no attribute 'dropout'", "Layers are classes, with a capital letter: `nn.Dropout`."),
+        ("before Module.__init__() call", "A module has to set itself up before it can keep layers: what is missing?"),
+        ("has no attribute 'dropout'", "A layer is a class: how does PyTorch write the names of classes?"),
         (
             "No module named 'nn'",
-            "`nn` is a name of ours, not a module that Python can find: `from torch.nn import functional as F`.",
+            "`nn` is a name of this notebook, not a module that Python can find: whose part is it?",
         ),
+        ("has no attribute 'Softmax'", "There are functions here, not layers: how are their names written?"),
         (
-            "has no attribute 'Softmax'",
-            "`nn.Softmax` is a layer; the function in `nn.functional` is `softmax`, in small letters.",
+            "not Softmax",
+            "`nn.Softmax(…)` makes a layer, to be called on the scores: is the layer meant, or the function?",
         ),
         ("name 'self' is not defined", "A method finds its object under the name of its first argument: `self`."),
+        ("Expected size for first two dimensions of batch2", WHICH_STAY),
+        ("at non-singleton dimension 0", WHICH_STAY),
+        ("Dimension out of range", "x may be a single text, without a batch: count dimensions from the end."),
         (
-            "Expected size for first two dimensions of batch2",
-            "One text went well, a batch does not: `.T` turns ALL dimensions round, the batch too. Swap the last two: "
-            "`k.transpose(-2, -1)`.",
+            "shapes cannot be multiplied",
+            "Queries and keys are rows, both: what has to be turned for their dot products?",
         ),
-        (
-            "must match the size of tensor",
-            "One text went well, a batch does not: `.T` turns ALL dimensions round, the batch too. Swap the last two: "
-            "`k.transpose(-2, -1)`.",
-        ),
-        ("shapes cannot be multiplied", "Queries and keys are rows: `q @ k.transpose(-2, -1)`."),
     ],
     nudge="Take the `raise` out and run the check: it stops at the first bug. Repair that, run again. There are eight.",
     sketch="""
@@ -570,92 +457,42 @@ slide = Exercise(
 SIZES = [(10, 4, 3), (7, 5, 5), (1, 6, 2), (64, 8, 16)]  # length, d, d_head
 
 
-def _two_numbers(answer: Callable) -> None:
-    for sizes in SIZES:
-        got = answer(*sizes)
-        if isinstance(got, Real) or (isinstance(got, Tensor) and got.dim() == 0):
-            raise Wrong("Return two numbers: those of the projections, and those of the pairs.")
-        if not isinstance(got, tuple | list | Tensor) or len(got) != 2:
-            raise Wrong(f"Expected two numbers, projections and pairs; got {describe(got)}.")
-        for value in got:
-            if not isinstance(value, Real | Tensor) or (isinstance(value, Tensor) and value.numel() != 1):
-                raise Wrong(f"Expected two numbers, projections and pairs; one of them is {describe(value)}.")
-
-
-FLOP_SLIPS = [
-    (lambda n, d, h: (3 * n * d * h, 2 * n * n * h), "Only multiplications are counted: each comes with an addition."),
-    (lambda n, d, h: (4 * n * n * h, 6 * n * d * h), "The two are in the wrong order: projections first, then pairs."),
-    (
-        lambda n, d, h: (2 * n * d * h, 4 * n * n * h),
-        "One projection is counted; there are three: queries, keys and values.",
-    ),
-    (
-        lambda n, d, h: (4 * n * d * h, 4 * n * n * h),
-        "Two projections are counted; there are three: queries, keys and values.",
-    ),
-    (
-        lambda n, d, h: (6 * n * d * h, 2 * n * n * h),
-        "The pairs need two products: queries with keys, and weights with values.",
-    ),
-    (
-        lambda n, d, h: (6 * n * d * h, 4 * n * n * d),
-        "Queries, keys and values have the length d_head, not d: that is what the pairs cost.",
-    ),
-    (
-        lambda n, d, h: (6 * n * d * d, 4 * n * n * d),
-        "d_head is not used: each projection makes vectors of length d_head from vectors of length d.",
-    ),
-    (
-        lambda n, d, h: (6 * d * h, 4 * n * n * h),
-        "This is one token's projections: there are length tokens.",
-    ),
-    (
-        lambda n, d, h: (6 * n * d * h, 4 * n * h),
-        "Every query meets every key: the pairs grow with the square of the length.",
-    ),
-    (
-        lambda n, d, h: (6 * n * d * h, 4 * n * n),
-        "Each pair costs d_head multiplications and additions, not one.",
-    ),
-    (
-        lambda n, d, h: (6 * n * n * d * h, 4 * n * n * h),
-        "The projections are done once for each token, not for each pair.",
-    ),
-    (
-        lambda n, d, h: (3 * n * d * h, 4 * n * n * h),
-        "In the projections only multiplications are counted: each comes with an addition.",
-    ),
-    (
-        lambda n, d, h: (6 * n * d * h, n * n * h),
-        "The pairs need two products, and each multiplication comes with an addition.",
-    ),
-    (
-        lambda n, d, h: (6 * n * d * h, 6 * n * d * h + 4 * n * n * h),
-        "The second number is the whole; the pairs alone are asked for.",
-    ),
-]
-
-
-def _flop_numbers(answer: Callable) -> None:
-    got = [tuple(float(value) for value in answer(*sizes)) for sizes in SIZES]
-    if got == [tuple(map(float, attention_flops(*sizes))) for sizes in SIZES]:
-        return
-    for wrong, sentence in FLOP_SLIPS:
-        if got == [tuple(map(float, wrong(*sizes))) for sizes in SIZES]:
-            raise Wrong(sentence)
-    for sizes, (projections, pairs) in zip(SIZES, got, strict=True):
-        for name, value, wanted in zip(
-            ("projections", "pairs"), (projections, pairs), attention_flops(*sizes), strict=True
-        ):
-            if value != wanted:
-                raise Wrong(f"For (length, d, d_head) = {sizes} the {name} take {wanted}; got {value:g}.")
-
-
 flops = Exercise(
     id="3.5",
     title="FLOP count",
     reference=attention_flops,
-    checks=[signature_check(attention_flops), _two_numbers, _flop_numbers],
+    checks=Ladder(
+        attention_flops,
+        SIZES,
+        returns=["projections", "pairs"],
+        slips=edits(
+            attention_flops,
+            """
+            3 * 2 → 3 ; 2 * 2 → 2 · Only multiplications are counted: each comes with an addition.
+            return projections, pairs → return pairs, projections
+            · The two are in the wrong order: projections first, then pairs.
+            3 * 2 → 2 · One projection is counted; there are three: queries, keys and values.
+            3 * 2 → 2 * 2 · Two projections are counted; there are three: queries, keys and values.
+            2 * 2 → 2 · The pairs need two products: queries with keys, and weights with values.
+            length**2 * d_head → length**2 * d
+            · Queries, keys and values have the length d_head, not d: that is what the pairs cost.
+            d * d_head → d * d ; length**2 * d_head → length**2 * d
+            · d_head is not used: each projection makes vectors of length d_head from vectors of length d.
+            d * d_head → d * d · A projection makes vectors of length d_head, not d: its matrix is (d × d_head).
+            length * d * → d * · This is one token's projections: there are length tokens.
+            length**2 → length · Every query meets every key: the pairs grow with the square of the length.
+            length**2 * d_head → length**2 · Each pair costs d_head multiplications and additions, not one.
+            length * d * → length**2 * d * · The projections are done once for each token, not for each pair.
+            3 * 2 → 3 · In the projections only multiplications are counted: each comes with an addition.
+            2 * 2 * → · The pairs need two products, and each multiplication comes with an addition.
+            return projections, pairs → return projections, projections + pairs
+            · The second number is the whole; the pairs alone are asked for.
+            3 * 2 * length * d → 3 * length * (2 * d - 1) ;
+                2 * 2 * length**2 * d_head → length**2 * (2 * d_head - 1) + length * d_head * (2 * length - 1)
+            · These are exact: a sum of b products needs b − 1 additions. As everyone counts, it is b of them: 2 · b.
+            """,
+        ),
+    ),
     nudge="An (a × b) matrix times a (b × c) matrix: a·c numbers, each a sum of b products. Which of them are there?",
     sketch="""
         (a × b) times (b × c) takes 2 · a · b · c

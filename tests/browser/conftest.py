@@ -73,7 +73,7 @@ def jupyterlab(tmp_path_factory) -> Iterator[JupyterLab]:
     url = f"http://127.0.0.1:{port}"
     try:
         wait(lambda: server.poll() is not None or answers(f"{url}/api?token={token}"), 60, "JupyterLab to start")
-        assert server.poll() is None, log.read_text()
+        assert server.poll() is None, log.read_text(encoding="utf-8")
         yield JupyterLab(url, token, folder)
     finally:
         server.terminate()  # ends its kernels too

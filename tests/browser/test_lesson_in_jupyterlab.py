@@ -1,10 +1,12 @@
 """What the course is for: a student opens a lesson, runs all cells, answers wrongly, then rightly, and is helped."""
 
+import platform
+
 import nbformat
 import pytest
 from driving import wait
 
-from course_lib import notebooks
+from course_lib.lab import run as notebooks
 
 pytestmark = pytest.mark.browser
 
@@ -45,9 +47,22 @@ def test_a_student_is_helped(lesson):
     assert [error for error in notebook.errors() if "colab-badge" not in error] == []  # the badge's picture is remote
 
 
+def test_a_lesson_that_is_only_opened_is_not_changed(notebook):
+    path = notebook.copy(notebooks.lesson("02"))
+    copy = nbformat.read(path, as_version=4)
+    copy.metadata.language_info.version = platform.python_version()  # the stored one is of another Python, maybe
+    nbformat.write(copy, path)
+    notebook.open(path)
+    changed = """const kernel = panel.sessionContext.session.kernel;  // JupyterLab writes when it knows these two
+                 return Promise.all([kernel.info, kernel.spec]).then(() => new Promise(done => setTimeout(done)))
+                        .then(() => panel.context.model.dirty)"""
+    assert not notebook.js(changed)
+
+
 def test_short_trainings_leave_no_errors_in_the_page(notebook):
     """A bar that is gone as soon as it is there: with widgets, JupyterLab fails now and then."""
-    cell = "from course_lib.bars import progress_bar\nfor _ in range(20):\n    with progress_bar(1):\n        pass"
+    cell = "from course_lib.progress_bar import progress_bar\n"
+    cell += "for _ in range(20):\n    with progress_bar(1):\n        pass"
     notebook.open(notebook.write(*[cell] * 20)).run_all()
     for index in (19, 0, 10):
         notebook.show(index)

@@ -8,8 +8,9 @@ import pytest
 import torch
 from driving import Notebook, wait
 
-from course_lib import bertviz_offline, sources
-from course_lib.catalogue import WEIGHTS
+from course_lib.data import sources
+from course_lib.data.catalogue import WEIGHTS
+from course_lib.viz import bertviz as bertviz_offline
 
 pytestmark = pytest.mark.browser
 
@@ -124,15 +125,12 @@ def test_nothing_left_the_machine_and_nothing_failed(views):
 @pytest.mark.skipif(not sources.present(WEIGHTS["minilm"]), reason="MiniLM is not in the cache")
 def test_the_neuron_view_of_real_weights(views):
     code = """\
-        import transformers
-        from course_lib import pretrained, viz
-        transformers.utils.logging.disable_progress_bar()
+        from course_lib import pretrained, tokenizers, viz
+        from course_lib.measure import heads
         folder = pretrained.weights("minilm")
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        model = transformers.AutoModel.from_pretrained(folder)
-        sentence = tokenizer("The animal was too tired", return_tensors="pt")
-        queries, keys = viz.queries_and_keys(model, **sentence)
-        viz.neuron_view(queries[:2], keys[:2], tokenizer.convert_ids_to_tokens(sentence.input_ids[0]))
+        tokenizer, text = tokenizers.load(folder), "The animal was too tired"
+        queries, keys = heads.queries_and_keys(pretrained.load_bert(folder), tokenizer.encode(text))
+        viz.neuron_view(queries[:2], keys[:2], ["[CLS]", *tokenizer.tokenise(text), "[SEP]"])
     """
     views.set_source(SPARE, textwrap.dedent(code))
     views.run(SPARE)

@@ -14,12 +14,13 @@ import pytest
 import tiny
 from loopback import Index
 
-from course_lib import catalogue, sources, wheels
-from course_lib.data import load
-from course_lib.wheels import FetchError
+from course_lib.data import catalogue, load, sources
+from course_lib.data import fetching as wheels
+from course_lib.data.fetching import FetchError
 
 SCRIPT = [sys.executable, tiny.__file__]
 ROOT = Path(__file__).parents[2]
+GROUPS = pytest.mark.skipif(not hasattr(os, "killpg"), reason="there are no groups of processes on this system")
 
 
 def left_behind(cache: Path) -> list[str]:
@@ -139,6 +140,7 @@ def start(**environment: str) -> subprocess.Popen:
     return subprocess.Popen(SCRIPT, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
 
 
+@GROUPS
 def test_killed_while_downloading(index: Index, alone: Path) -> None:
     index.mode = "stuck"
     process = start()
@@ -153,6 +155,7 @@ def test_killed_while_downloading(index: Index, alone: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+@GROUPS
 def test_killed_while_unpacking(index: Index, alone: Path, tmp_path: Path) -> None:
     marker = tmp_path / "unpacking"
     process = start(TINY_HANGS=str(marker))

@@ -11,11 +11,11 @@ import pytest
 import tiny
 from loopback import Hub, Index
 
-from course_lib import catalogue, sources, wheels
-from course_lib.catalogue import Twin, Weights
-from course_lib.data import describe, load
+from course_lib.data import card, catalogue, load, sources
+from course_lib.data import fetching as wheels
+from course_lib.data.catalogue import Twin, Weights
+from course_lib.data.sources import MissingData
 from course_lib.pretrained import weights
-from course_lib.sources import MissingData
 
 PARQUET = "datasets/course/tiny/default/train/0000.parquet"
 
@@ -64,7 +64,7 @@ def test_the_hub_where_the_index_fails(hub: Hub, alone: Path) -> None:
     hub.files["datasets/course/tiny/default/test/0000.parquet"] = parquet(["not ours"])
     assert list(load("tiny")["text"]) == ["from", "the hub"]
     assert load("tiny").column_names == ["text"]
-    assert "CC0 on the hub · hub course/tiny" in describe("tiny")
+    assert "CC0 on the hub · hub course/tiny" in card("tiny")
     assert not any("default/test" in path for path in hub.asked), "only what is needed"
     asked = len(hub.asked)
     load("tiny")
@@ -128,7 +128,7 @@ def test_bert_base_comes_from_the_hub_and_into_our_bert(hub: Hub, alone: Path) -
         f"{place}/vocab.txt": "\n".join(words).encode(),
         f"{place}/model.safetensors": save(state),
     }
-    assert "440 MB" in sources.describe(catalogue.WEIGHTS["bert_base"]), "before it is here"
+    assert "440 MB" in sources.summary_line(catalogue.WEIGHTS["bert_base"]), "before it is here"
     folder = weights("bert_base", otherwise="minilm")
     ids = load_tokenizer(folder).encode("The cat")[None]
     with torch.no_grad():

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelspec import get_kernel_dict
 
-from course_lib import notebooks
 from course_lib.lab import Lab
+from course_lib.lab import run as notebooks
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
@@ -27,6 +29,15 @@ def code_cells(path: Path):
 def exercises(path: Path, monkeypatch, tmp_path) -> list[str]:
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.json"))
     return list(Lab(path.stem).exercises)
+
+
+@LESSONS
+def test_jupyterlab_has_nothing_to_add_when_it_opens_the_lesson(path):
+    """Else it marks a lesson as changed before a letter is typed. (Another version of Python does that, too.)"""
+    metadata, spec = read(path).metadata, get_kernel_dict()
+    kernel = {"name": "python3", "display_name": spec["display_name"], "language": spec["language"]}
+    here = IPythonKernel.language_info
+    assert metadata == {"kernelspec": kernel, "language_info": here | {"version": metadata.language_info.version}}
 
 
 def test_there_are_lessons():
@@ -54,14 +65,9 @@ def test_anatomy(path):
 
 
 @LESSONS
-def test_size(path):
-    code = code_cells(path)
-    lengths = [len(cell.source.splitlines()) for cell in code]
+def test_more_prose_than_code_and_small_enough_to_open(path):
     prose = sum(len(cell.source.split()) for cell in read(path).cells if cell.cell_type == "markdown")
-    assert max(lengths) <= 20, code[lengths.index(max(lengths))].source
-    assert 30 <= len(read(path).cells) <= 70
-    assert sum(lengths) <= 400
-    assert prose > sum(len(cell.source.split()) for cell in code), "more prose than code"
+    assert prose > sum(len(cell.source.split()) for cell in code_cells(path)), "more prose than code"
     assert path.stat().st_size < 3_000_000
 
 

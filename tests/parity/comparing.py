@@ -6,7 +6,12 @@ from typing import Any
 
 import torch
 
-RUN = int(os.environ["COURSE_TEST_SEED"])  # half of the random configurations are new in each run
+RUN = int(os.environ["COURSE_TEST_SEED"])  # 0, but in `make fuzz`
+
+
+def seeds(count: int, *found: int) -> list[int]:
+    """The seeds of ``count`` random configurations, and those that `make fuzz` once ``found`` to fail."""
+    return [*range(RUN, RUN + count), *found]
 
 
 @dataclass

@@ -1,18 +1,20 @@
 """Attention equals PyTorch's: written out, fused, in several heads; forward and backward; every kind of mask."""
 
+import contextlib
 import itertools
 import math
 
 import pytest
 import torch
-from comparing import RUN, close
+from comparing import RUN, close, seeds
 from torch import nn
 from torch.nn import functional as F
 
-from course_lib.attention import Alignment, Cache, MultiHeadAttention, attention, causal_mask, padding_mask
-from course_lib.positions import Rotary, alibi, sinusoidal
+from course_lib.models.attention import Alignment, Cache, MultiHeadAttention, attention, causal_mask, padding_mask
+from course_lib.models.inside import record
+from course_lib.models.positions import Rotary, alibi, sinusoidal
 
-CASES = pytest.mark.parametrize("seed", [0, 1, 2, RUN, RUN + 1, RUN + 2])
+CASES = pytest.mark.parametrize("seed", seeds(6))
 
 
 def rand(seed: int):
@@ -70,12 +72,12 @@ def copied(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
         ours.output.bias.copy_(theirs.out_proj.bias.normal_())
 
 
-@pytest.mark.parametrize("want_weights", [False, True])
+@pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize("kind", ["self", "causal", "padding", "cross"])
 @CASES
 @pytest.mark.compares("MultiHeadAttention", "nn.MultiheadAttention")
 @pytest.mark.usefixtures("device")
-def test_multi_head_equals_pytorch(seed, kind, want_weights):
+def test_multi_head_equals_pytorch(seed, kind, watched):
     number, randn = rand(seed)
     torch.manual_seed(seed)
     heads = number(1, 4)
@@ -93,12 +95,12 @@ def test_multi_head_equals_pytorch(seed, kind, want_weights):
         other, keys, keys, key_padding_mask=hidden, attn_mask=ahead, average_attn_weights=False, need_weights=True
     )
     mask = padding_mask(lengths, n) if kind == "padding" else None
-    out, weights = ours(mine, memory, mask, causal=kind == "causal", want_weights=want_weights)
+    with record(ours, "attention") if watched else contextlib.nullcontext([]) as weights:
+        out = ours(mine, memory, mask, causal=kind == "causal")
     close(out, expected, "output")
-    if want_weights:
-        close(weights, seen, "weights")
-    else:
-        assert weights is None
+    assert len(weights) == watched
+    for found in weights:
+        close(found, seen, "weights")
     pull = randn(*out.shape)
     (out * pull).sum().backward()
     (expected * pull).sum().backward()
@@ -126,8 +128,9 @@ def test_grouped_queries_equal_repeated_heads(seed):
 
     many.load_state_dict(few.state_dict() | {"qkv.weight": repeated(w), "qkv.bias": repeated(b)})
     x = randn(2, 6, d)
-    for want in (False, True):
-        close(few(x, causal=True, want_weights=want)[0], many(x, causal=True)[0], "output")
+    close(few(x, causal=True), many(x, causal=True), "output")
+    with record(few, "attention"):
+        close(few(x, causal=True), many(x, causal=True), "output, written out")
 
 
 @pytest.mark.parametrize("pieces", [[1] * 8, [5, 3], [3, 1, 4]])
@@ -137,9 +140,9 @@ def test_cache_changes_nothing(pieces, rotary):
     torch.manual_seed(RUN)
     layer = MultiHeadAttention(16, 4, kv_heads=2, rotary=Rotary(4, 8) if rotary else None)
     x = torch.randn(3, 8, 16)
-    whole, _ = layer(x, causal=True)
+    whole = layer(x, causal=True)
     cache = Cache(3, 2, 8, 4, x)
-    parts = [layer(piece, causal=True, cache=cache)[0] for piece in x.split(pieces, dim=1)]
+    parts = [layer(piece, causal=True, cache=cache) for piece in x.split(pieces, dim=1)]
     close(torch.cat(parts, dim=1), whole, "output")
     with pytest.raises(ValueError, match="for 8 tokens; 9 are needed"):
         layer(x[:, :1], causal=True, cache=cache)
@@ -151,8 +154,9 @@ def test_nothing_leaks_from_the_future():
     x = torch.randn(1, 7, 8)
     changed = x.clone()
     changed[:, 4] += 1
-    for want in (False, True):
-        before, after = (layer(t, causal=True, want_weights=want)[0] for t in (x, changed))
+    for way in (contextlib.nullcontext(), record(layer, "attention")):
+        with way:
+            before, after = (layer(t, causal=True) for t in (x, changed))
         close(before[:, :4], after[:, :4], "the past", 1e-6)
         assert not torch.allclose(before[:, 4:], after[:, 4:])
 
@@ -226,13 +230,14 @@ def test_alibi_inside_attention_is_that_of_bloom(causal):
     torch.manual_seed(RUN)
     layer, x = MultiHeadAttention(16, 4, alibi=True), torch.randn(3, 6, 16)
     mask = padding_mask(torch.tensor([6, 2, 4]), 6)
-    fused, written = (layer(x, mask=mask, causal=causal, want_weights=want) for want in (False, True))
-    close(fused[0], written[0], "output")
+    fused = layer(x, mask=mask, causal=causal)
+    with record(layer, "attention") as weights:
+        close(fused, layer(x, mask=mask, causal=causal), "output")
     if causal:
         q, k, _ = layer._project(x, None)
         theirs = build_alibi_tensor(torch.ones(3, 6), 4, torch.float32).view(3, 4, 1, 6)  # by the key's place alone
         scores = (q @ k.transpose(-2, -1) / 2 + theirs).masked_fill(~(mask & causal_mask(6, 6)), -torch.inf)
-        close(written[1], scores.softmax(-1), "weights")
+        close(weights[0], scores.softmax(-1), "weights")
 
 
 @pytest.mark.parametrize(("d", "heads", "kv"), [(10, 3, None), (12, 4, 3), (8, 0, None), (8, -2, None)])

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from comparing import RUN, close
+from comparing import RUN, close, seeds
 from torch import nn
 
-from course_lib import bert, pretrained
-from course_lib.bert import IGNORED, Bert, BertShape, mask_tokens
+from course_lib import pretrained
+from course_lib.data.batches import IGNORED, mask_tokens
+from course_lib.models import bert
+from course_lib.models.bert import Bert, BertShape
+from course_lib.models.inside import recorded
 
-CASES = pytest.mark.parametrize("seed", [0, 1, 2, RUN, RUN + 1, RUN + 2])
+CASES = pytest.mark.parametrize("seed", seeds(6))
 CLASSES = 3
 
 
@@ -88,8 +91,8 @@ def test_encoder_equals_transformers(seed, given):
     close(out, expected.last_hidden_state, "hidden states")
     close(ours.pooled(out), expected.pooler_output, "pooled")
     for what, mine, others in (
-        ("layer", ours.layer_outputs(ids, seen, segments), expected.hidden_states),
-        ("weights of layer", ours.attention_weights(ids, seen, segments), expected.attentions),
+        ("layer", recorded(ours, "blocks", ids, seen, segments), expected.hidden_states),
+        ("weights of layer", recorded(ours, "attention", ids, seen, segments), expected.attentions),
     ):
         assert len(mine) == len(others)
         for i, pair in enumerate(zip(mine, others, strict=True)):
@@ -176,14 +179,15 @@ def test_bert_with_the_real_weights_of_minilm():
                   tokenizer(SENTENCES[:2], SENTENCES[2:], padding=True, return_tensors="pt")):  # fmt: skip
         ids, mask, segments = texts["input_ids"], texts["attention_mask"], texts["token_type_ids"]
         with torch.no_grad():
-            out, weights = ours(ids, mask, segments), ours.attention_weights(ids, mask, segments)
+            out, weights = ours(ids, mask, segments), recorded(ours, "attention", ids, mask, segments)
             expected = theirs(**texts, output_hidden_states=True, output_attentions=True)
         close(out, expected.last_hidden_state, "hidden states")
         close(ours.pooled(out), expected.pooler_output, "pooled")
         for i, pair in enumerate(zip(weights, expected.attentions, strict=True)):
             close(*pair, f"weights of layer {i}")
         with torch.no_grad():
-            for i, pair in enumerate(zip(ours.layer_outputs(ids, mask, segments), expected.hidden_states, strict=True)):
+            layers = recorded(ours, "blocks", ids, mask, segments)
+            for i, pair in enumerate(zip(layers, expected.hidden_states, strict=True)):
                 close(*pair, f"layer {i}")
 
 
@@ -219,8 +223,8 @@ def test_one_step_on_the_meta_device(name, dtype):
     for mask in (None, lengths, ids.bool()):
         summed(model(ids, mask)).backward()
     if name == "encoder":
-        assert len(model.attention_weights(ids, lengths)) == 2
-        assert [h.dtype for h in model.layer_outputs(ids, lengths)] == [dtype] * 3
+        assert len(recorded(model, "attention", ids, lengths)) == 2
+        assert [h.dtype for h in recorded(model, "blocks", ids, lengths)] == [dtype] * 3
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -253,7 +257,7 @@ def test_padding_and_other_texts_change_nothing():
     together = model(ids, lengths)
     for i, n in enumerate(lengths):
         close(together[i, :n], model(ids[i : i + 1, :n])[0], "a text alone", 1e-6)
-    for weights in model.attention_weights(ids, lengths):
+    for weights in recorded(model, "attention", ids, lengths):
         close(weights.sum(-1), torch.ones(3, 2, 8), "weights sum to 1", 1e-6)
         assert not weights[1, ..., 5:].any()
 
@@ -274,9 +278,9 @@ def test_causal_sees_no_future_and_the_encoder_does():
 def test_last_layer_is_the_output(pre_norm):
     torch.manual_seed(RUN)
     model, ids = Bert(replace(SMALL, pre_norm=pre_norm)).eval(), torch.randint(11, (2, 8))
-    layers = model.layer_outputs(ids)
+    layers = recorded(model, "blocks", ids)
     assert len(layers) == SMALL.layers + 1
-    close(layers[-1], model(ids), "last layer", 1e-6)
+    close(model.stack.norm(layers[-1]), model(ids), "last layer", 1e-6)
 
 
 def test_new_heads_leave_the_encoder_as_it_was():
@@ -357,7 +361,7 @@ def test_bad_input_is_refused_in_words():
         ((ids, torch.tensor([True, False])), "got torch.bool"),
         ((ids, torch.zeros(2, 3)), "got torch.float32"),
     ):
-        for method in (model, model.attention_weights, model.layer_outputs, bert.Tagger(model, 2)):
+        for method in (model, bert.Tagger(model, 2)):
             with pytest.raises(ValueError, match=words_):
                 method(*inputs)
     with pytest.raises(ValueError, match="no pooler"):

@@ -9,14 +9,17 @@ from torch import nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from course_lib import bert, decoding, speculative
-from course_lib.attention import Alignment
-from course_lib.bert import Bert, BertShape
-from course_lib.gpt import GPT, GPTShape
-from course_lib.memory import MemoryNetwork
-from course_lib.recurrent import GRU, LSTM, Bidirectional, Elman, Reader
-from course_lib.transformer import Shape
-from course_lib.translator import RNNTranslator, TransformerTranslator
+from course_lib import decoding
+from course_lib.decoding import speculative
+from course_lib.models import bert
+from course_lib.models.attention import Alignment
+from course_lib.models.bert import Bert, BertShape
+from course_lib.models.gpt import GPT, GPTShape
+from course_lib.models.inside import recorded
+from course_lib.models.memory_network import MemoryNetwork
+from course_lib.models.recurrent import GRU, LSTM, Bidirectional, Classifier, Elman
+from course_lib.models.transformer import Shape
+from course_lib.models.translator import RNNTranslator, TransformerTranslator
 
 WORDS, LENGTH, D = 11, 6, 8
 LLAMA = GPTShape(
@@ -91,9 +94,10 @@ MODELS = {
     "memory network": (
         lambda: MemoryNetwork(WORDS, 5, D, hops=3, facts=4, longest=5), lambda: (whole(3, 4, 5), whole(3, 5)),
     ),
-    **{f"Reader of {cell.__name__}": (lambda cell=cell: Reader(cell(D, D), D, WORDS, 3), padded)
+    **{f"Classifier of {cell.__name__}": (lambda cell=cell: Classifier(cell(D, D), D, WORDS, 3), padded)
        for cell in (Elman, LSTM, GRU)},
-    **{f"Reader of nn.{cell.__name__}": (lambda cell=cell: Reader(cell(D, D, batch_first=True), D, WORDS, 3), padded)
+    **{f"Classifier of nn.{cell.__name__}":
+           (lambda cell=cell: Classifier(cell(D, D, batch_first=True), D, WORDS, 3), padded)
        for cell in (nn.RNN, nn.LSTM, nn.GRU)},
     **{f"Bidirectional {cell.__name__}": (lambda cell=cell: Sequence(Bidirectional(cell, D, D)), text)
        for cell in (Elman, LSTM, GRU)},
@@ -171,9 +175,9 @@ def test_new_tensors_name_their_device(name):
     model, inputs = make(), inputs()
     with EveryTensorSaysWhere():
         model(*inputs)
-        for look in ("attention_weights", "layer_outputs"):
-            if hasattr(model, look):
-                getattr(model, look)(*inputs)
+        if hasattr(model, "stack"):
+            for point in ("attention", "blocks"):
+                recorded(model, point, *inputs)
 
 
 WAYS = {

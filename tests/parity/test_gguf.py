@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tokenizers
 import torch
-from comparing import RUN, close, same
+from comparing import RUN, close, same, seeds
 
-from course_lib import gguf, pretrained
-from course_lib.readers import byte_level_tokenizer
+from course_lib import pretrained
+from course_lib.data import gguf
+from course_lib.data.readers import byte_level_tokenizer
 
 Kind = theirs.GGMLQuantizationType
 KINDS = [Kind.F32, Kind.F16, Kind.Q4_0, Kind.Q4_1, Kind.Q8_0]
@@ -33,7 +34,7 @@ def written(path, tensors: dict[str, torch.Tensor], kind: Kind = Kind.F32, **set
     writer.close()
 
 
-@pytest.mark.parametrize("seed", [0, 1, RUN, RUN + 1])
+@pytest.mark.parametrize("seed", seeds(4))
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.compares("gguf.dequantise, random bytes", "the gguf package, bit for bit")
 def test_random_bytes_mean_the_same(kind, seed):
@@ -49,9 +50,9 @@ def test_random_bytes_mean_the_same(kind, seed):
     same((ours.view(np.uint32) == expected.view(np.uint32))[number].all(), True, kind.name)
 
 
-@pytest.mark.parametrize("seed", [0, RUN])
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-@pytest.mark.compares("gguf.read, random files", "the gguf package, bit for bit")
+@pytest.mark.compares("gguf.read_gguf, random files", "the gguf package, bit for bit")
 def test_a_file_is_read_as_the_package_reads_it(kind, seed, tmp_path):
     torch.manual_seed(seed)
     path = tmp_path / "a.gguf"
@@ -64,7 +65,7 @@ def test_a_file_is_read_as_the_package_reads_it(kind, seed, tmp_path):
         "x__t": "ü",
     }
     written(path, tensors, kind, **values)
-    settings, found = gguf.read(path)
+    settings, found = gguf.read_gguf(path)
     for name, value in values.items():
         same(settings[name.replace("__", ".")], value, name)
     reader = theirs.GGUFReader(path)
@@ -111,7 +112,7 @@ def in_their_names(model) -> dict[str, torch.Tensor]:
     return tensors
 
 
-@pytest.mark.parametrize("seed", [0, RUN])
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.compares("GPT, from a GGUF file", "transformers' LlamaForCausalLM")
 def test_a_llama_in_a_file_runs_in_our_gpt(seed, tmp_path):
     model, path = llama(seed), tmp_path / "tiny.gguf"
@@ -131,7 +132,7 @@ def test_damaged_files_are_refused_in_one_sentence(tmp_path):
         with pytest.raises(
             ValueError, match=r"^bad.gguf is (damaged or cut off: its list|cut off: [\w.]+ ends at byte)"
         ):
-            gguf.read(bad)
+            gguf.read_gguf(bad)
     for content, words in (
         (b"", r"begins with the letters GGUF; bad.gguf begins with b''"),
         (b"PK\3\4" + whole[4:], "begins with b'PK"),
@@ -141,7 +142,7 @@ def test_damaged_files_are_refused_in_one_sentence(tmp_path):
     ):
         bad.write_bytes(content)
         with pytest.raises(ValueError, match=words):
-            gguf.read(bad)
+            gguf.read_gguf(bad)
 
 
 def test_unknown_kinds_and_models_are_refused(tmp_path):
@@ -153,14 +154,14 @@ def test_unknown_kinds_and_models_are_refused(tmp_path):
     writer.write_tensors_to_file()
     writer.close()
     with pytest.raises(ValueError, match=r"Expected weights as F32, F16, Q4_0, Q4_1, Q8_0; odd in a.gguf is .* 14"):
-        gguf.read(path)
+        gguf.read_gguf(path)
     for settings, words in (
         ({"general.architecture": "qwen2"}, "type llama, its positions not scaled; got qwen2"),
         ({"general.architecture": "llama", "llama.rope.scaling.type": "yarn"}, "scaled by yarn"),
         ({"general.architecture": "llama"}, "it lacks 'llama.attention.head_count'"),
     ):
         with pytest.raises(ValueError, match=words):
-            gguf.llama(settings, {})
+            gguf.llama_state(settings, {})
 
 
 def test_a_missing_weight_is_named(tmp_path):

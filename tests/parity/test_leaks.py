@@ -7,12 +7,12 @@ import torch
 from comparing import RUN, close
 from torch import nn
 
-from course_lib.attention import Alignment
-from course_lib.bert import Bert, BertShape
-from course_lib.gpt import GPT, GPTShape
-from course_lib.recurrent import GRU, LSTM, Elman
-from course_lib.transformer import Shape
-from course_lib.translator import RNNTranslator, TransformerTranslator
+from course_lib.models.attention import Alignment
+from course_lib.models.bert import Bert, BertShape
+from course_lib.models.gpt import GPT, GPTShape
+from course_lib.models.recurrent import GRU, LSTM, Elman
+from course_lib.models.transformer import Shape
+from course_lib.models.translator import RNNTranslator, TransformerTranslator
 
 WORDS, LENGTH, D = 13, 7, 16
 SHAPE = Shape(d=D, layers=2, heads=2, d_ff=32)

@@ -6,7 +6,9 @@ import torch
 from comparing import RUN
 from torch import nn
 
-from course_lib.recurrent import GRU, LSTM, Bidirectional, Elman, Reader, copy_weights, gradient_flow
+from course_lib.measure import gradient_flow
+from course_lib.models.recurrent import GRU, LSTM, Bidirectional, Classifier, Elman
+from course_lib.pretrained import copy_recurrent_weights
 
 PAIRS = {"Elman": (Elman, nn.RNN), "LSTM": (LSTM, nn.LSTM), "GRU": (GRU, nn.GRU)}
 FIXED = [(1, 1, 1, 1), (2, 5, 3, 4), (3, 17, 8, 6), (4, 1, 2, 9)]
@@ -32,7 +34,7 @@ def test_equal_to_pytorch_forward_and_backward(name, sizes, generator):
         kind(d_in, d_hidden, **options) for kind, options in zip(PAIRS[name], ({}, {"batch_first": True}), strict=True)
     )
     ours.double(), theirs.double()  # 1e-6 then is a bound on the formula, not on rounding
-    copy_weights(ours, theirs)
+    copy_recurrent_weights(ours, theirs)
     x = torch.randn(batch, length, d_in, generator=generator, dtype=torch.double)
     start = [torch.randn(batch, d_hidden, generator=generator, dtype=torch.double) for _ in range(ours.states)]
     mine, other = x.clone().requires_grad_(), x.clone().requires_grad_()
@@ -58,7 +60,7 @@ def test_equal_to_pytorch_forward_and_backward(name, sizes, generator):
 @pytest.mark.usefixtures("device")
 def test_equal_to_pytorch_in_float32(name, generator):
     ours, theirs = PAIRS[name][0](8, 16), PAIRS[name][1](8, 16, batch_first=True)
-    copy_weights(ours, theirs)
+    copy_recurrent_weights(ours, theirs)
     x = torch.randn(4, 12, 8)
     close(ours(x)[0], theirs(x)[0], "outputs")
 
@@ -69,8 +71,8 @@ def test_equal_to_pytorch_in_float32(name, generator):
 def test_bidirectional_equal_to_pytorch(name, generator):
     cell, theirs = PAIRS[name][0], PAIRS[name][1](5, 7, batch_first=True, bidirectional=True)
     ours = Bidirectional(cell, 5, 7)
-    copy_weights(ours.forwards, theirs)
-    copy_weights(ours.backwards, theirs, direction="_reverse")
+    copy_recurrent_weights(ours.forwards, theirs)
+    copy_recurrent_weights(ours.backwards, theirs, direction="_reverse")
     x = torch.randn(3, 9, 5)
     close(ours(x), theirs(x)[0], "outputs")
 
@@ -129,7 +131,7 @@ def test_sizes_below_one_are_refused():
 
 
 def test_reader_answers_from_the_last_true_token(generator):
-    reader = Reader(nn.GRU(6, 6, batch_first=True), 6, words=9, classes=2)
+    reader = Classifier(nn.GRU(6, 6, batch_first=True), 6, words=9, classes=2)
     tokens = torch.randint(9, (2, 7), generator=generator)
     filled = torch.cat([tokens, torch.zeros(2, 3, dtype=torch.long)], dim=1)
     assert torch.allclose(reader(filled, torch.tensor([7, 7])), reader(tokens), atol=1e-6)

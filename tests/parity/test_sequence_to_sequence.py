@@ -2,17 +2,19 @@
 
 import pytest
 import torch
-from comparing import RUN, close
+from comparing import close, seeds
 from torch import nn
 from torch.nn import functional as F
 
-from course_lib import diagrams, viz
-from course_lib.attention import causal_mask, padding_mask, target_mask
+from course_lib import viz
+from course_lib.models.attention import causal_mask, padding_mask, target_mask
+from course_lib.models.transformer import Shape, Stack
+from course_lib.models.translator import decoder_block
+from course_lib.pretrained import copy_stack_weights
 from course_lib.training import smoothed_loss
-from course_lib.transformer import Shape, Stack
-from course_lib.translator import copy_weights, decoder_block
+from course_lib.viz import diagrams, figures
 
-CASES = pytest.mark.parametrize("seed", [*range(6), *(RUN + i for i in range(6))])
+CASES = pytest.mark.parametrize("seed", seeds(12))
 
 
 @CASES
@@ -41,7 +43,7 @@ def test_target_mask_is_both_masks():
 
 @CASES
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@pytest.mark.compares("two Stacks by copy_weights; decoder_block", "nn.Transformer")
+@pytest.mark.compares("two Stacks by copy_stack_weights; decoder_block", "nn.Transformer")
 @pytest.mark.usefixtures("device")
 def test_decoder_wired_by_hand_equals_nn_transformer(seed):
     torch.manual_seed(seed)
@@ -53,19 +55,19 @@ def test_decoder_wired_by_hand_equals_nn_transformer(seed):
         nn.init.normal_(parameter)
     shape = Shape(d=d, heads=heads, layers=2, d_ff=12, activation="relu", pre_norm=False)
     encoder, decoder = Stack(shape), Stack(Shape(**{**vars(shape), "cross": True, "causal": True}))
-    copy_weights(encoder, theirs.encoder)
-    copy_weights(decoder, theirs.decoder)
+    copy_stack_weights(encoder, theirs.encoder)
+    copy_stack_weights(decoder, theirs.decoder)
     source, target = torch.randn(batch, source_length, d), torch.randn(batch, target_length, d)
     true = padding_mask(torch.randint(1, source_length + 1, (batch,)), source_length)
     mask = target_mask(torch.full((batch,), target_length), target_length)
-    memory, _ = encoder(source, true)
+    memory = encoder(source, true)
     x = target
     for block in decoder.blocks:
         x = decoder_block(x, memory, mask, true, block)
     hidden = ~true[:, 0, 0]
     expected = theirs(source, target, tgt_mask=~mask[0, 0], src_key_padding_mask=hidden, memory_key_padding_mask=hidden)
     close(x, expected, "output")
-    close(decoder(target, memory=memory, memory_mask=true)[0], expected, "the library's own stack")
+    close(decoder(target, memory=memory, memory_mask=true), expected, "the library's own stack")
 
 
 def test_the_architecture_is_drawn():
@@ -73,4 +75,4 @@ def test_the_architecture_is_drawn():
     diagrams.encoder_decoder(ax, layers=2)
     words = {text.get_text() for text in ax.texts}
     assert {"cross-attention", "masked self-attention", "2 ×"} <= words
-    viz.plt.close(fig)
+    figures.plt.close(fig)

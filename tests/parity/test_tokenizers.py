@@ -7,19 +7,19 @@ from collections import Counter
 
 import pytest
 import tokenizers as hf
-from comparing import RUN, same
+from comparing import RUN, same, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from course_lib import sources
-from course_lib.bpe import BYTES, WORDS, spell
-from course_lib.catalogue import WEIGHTS
 from course_lib.data import load as corpus
+from course_lib.data import sources
+from course_lib.data.catalogue import WEIGHTS
 from course_lib.pretrained import weights
 from course_lib.tokenizers import BPE, WordPiece, count_pairs, load, merge
+from course_lib.tokenizers.bpe import BYTES, WORDS, spell
 
-SEEDS = [*range(25), *(RUN + i for i in range(25))]
+SEEDS = seeds(50)
 
 ASSIGNED = st.characters(exclude_categories=("Cs", "Cn"))  # of what Unicode has not yet assigned, tables differ
 TEXT = st.text(st.one_of(ASSIGNED, st.sampled_from("ab 'st\n\r\t\u00a0\u3000éß12²!…日본")), max_size=40)
@@ -96,7 +96,7 @@ def test_same_merges_and_numbers_where_ties_are_many(seed):
         same(ours.encode(text).tolist(), other.encode(text).ids, f"seed {seed}")
 
 
-@pytest.mark.parametrize("seed", [None, RUN])
+@pytest.mark.parametrize("seed", [None, *seeds(1)])
 @pytest.mark.compares("BPE.train, Shakespeare", "tokenizers: the same merges and numbers")
 def test_same_merges_and_numbers_on_real_text(seed):
     draw, text = random.Random(seed), shakespeare()
@@ -109,7 +109,7 @@ def test_same_merges_and_numbers_on_real_text(seed):
     assert ours.decode(ours.encode(rest)) == rest
 
 
-@pytest.mark.parametrize("seed", [0, 1, RUN, RUN + 1])
+@pytest.mark.parametrize("seed", seeds(4))
 def test_the_quick_trainer_learns_what_the_slow_one_does(seed):
     """The definition: count all pairs, merge the most frequent, begin again."""
     text = shakespeare()
@@ -168,6 +168,16 @@ def test_a_tokenizer_read_from_its_file_is_the_same(trained, tmp_path):
     other.save(str(tmp_path / "tokenizer.json"))
     read = load(tmp_path)
     assert (read.ids, read.merges, read.special) == (ours.ids, ours.merges, ours.special)
+
+
+@pytest.mark.compares("BPE.save", "tokenizers reads the file: the same numbers")
+def test_a_saved_tokenizer_is_read_by_theirs(trained, tmp_path):
+    trained[0].save(tmp_path / "ours.json")
+    other = hf.Tokenizer.from_file(str(tmp_path / "ours.json"))
+    for text in [*SENTENCES, shakespeare()[:20_000]]:
+        ids = trained[0].encode(text).tolist()
+        same(other.encode(text).ids, ids, text[:20])
+        same(other.decode(ids, skip_special_tokens=False), trained[0].decode(ids), text[:20])
 
 
 @pytest.mark.compares("BPE, SmolLM2's file", "tokenizers")

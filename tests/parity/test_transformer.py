@@ -2,15 +2,16 @@
 
 import pytest
 import torch
-from comparing import RUN, close
+from comparing import RUN, close, seeds
 from torch import nn
 
 from course_lib import pretrained
-from course_lib.attention import padding_mask
-from course_lib.gpt import GPT, GPTShape
-from course_lib.transformer import Block, Shape, Stack
+from course_lib.models.attention import padding_mask
+from course_lib.models.gpt import GPT, GPTShape
+from course_lib.models.inside import recorded
+from course_lib.models.transformer import Block, Shape, Stack
 
-CASES = pytest.mark.parametrize("seed", [*range(6), *(RUN + i for i in range(6))])
+CASES = pytest.mark.parametrize("seed", seeds(12))
 
 
 def drawn(seed: int) -> tuple[Shape, int, int]:
@@ -46,14 +47,14 @@ def copy_block(ours: Block, theirs: nn.Module) -> None:
     ours.feed_forward.output.load_state_dict(theirs.linear2.state_dict())
 
 
-def same_gradients(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
+def same_gradients(outputs: list[torch.Tensor], inputs: list[torch.Tensor], bound: float = 1e-5) -> None:
     pull = torch.randn_like(outputs[0])
     for out in outputs:
         (out * pull).sum().backward()
-    close(inputs[0].grad, inputs[1].grad, "gradient of x")
+    close(inputs[0].grad, inputs[1].grad, "gradient of x", bound)
 
 
-def same_block_gradients(ours: Block, theirs: nn.Module) -> None:
+def same_block_gradients(ours: Block, theirs: nn.Module, bound: float = 1e-5) -> None:
     pairs = [(ours.attention.qkv.weight, theirs.self_attn.in_proj_weight)]
     pairs += [
         (ours.attention_norm.weight, theirs.norm1.weight),
@@ -62,7 +63,7 @@ def same_block_gradients(ours: Block, theirs: nn.Module) -> None:
     if ours.shape.cross:
         pairs += [(ours.cross.qkv.weight, theirs.multihead_attn.in_proj_weight)]
     for mine, other in pairs:
-        close(mine.grad, other.grad, "gradient of a weight")
+        close(mine.grad, other.grad, "gradient of a weight", bound)
 
 
 def theirs_of(kind: type, shape: Shape) -> nn.Module:
@@ -83,7 +84,7 @@ def test_encoder_block_equals_pytorch(seed):
     other.data.copy_(x.data)
     lengths = torch.randint(1, length + 1, (batch,))
     mask = padding_mask(lengths, length)
-    out, expected = ours(x, mask)[0], theirs(other, src_key_padding_mask=~mask[:, 0, 0])
+    out, expected = ours(x, mask), theirs(other, src_key_padding_mask=~mask[:, 0, 0])
     close(out, expected, "output")
     same_gradients([out, expected], [x, other])
     same_block_gradients(ours, theirs)
@@ -101,17 +102,19 @@ def test_decoder_block_equals_pytorch(seed):
     other.data.copy_(x.data)
     memory = torch.randn(batch, length + 1, shape.d)
     ahead = nn.Transformer.generate_square_subsequent_mask(length)
-    out, expected = ours(x, memory=memory)[0], theirs(other, memory, tgt_mask=ahead, tgt_is_causal=True)
+    out, expected = ours(x, memory=memory), theirs(other, memory, tgt_mask=ahead, tgt_is_causal=True)
     close(out, expected, "output")
     same_gradients([out, expected], [x, other])
     same_block_gradients(ours, theirs)
 
 
-@CASES
+@pytest.mark.parametrize("seed", seeds(12, 228343313))
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@pytest.mark.compares("two Stacks", "nn.Transformer")
-@pytest.mark.usefixtures("device")
-def test_encoder_and_decoder_equal_nn_transformer(seed):
+@pytest.mark.compares("two Stacks, in double precision", "nn.Transformer")
+def test_encoder_and_decoder_equal_nn_transformer(seed, device):
+    """In float32 the rounding of four blocks, there and back, may reach 1e-5 in theirs as in ours."""
+    if device.type == "mps":
+        pytest.skip("MPS has no double precision.")
     shape, batch, length = drawn(seed)
     theirs = nn.Transformer(
         shape.d, shape.heads, 2, 2, shape.d_ff, 0.0, shape.activation, batch_first=True, norm_first=shape.pre_norm
@@ -122,18 +125,19 @@ def test_encoder_and_decoder_equal_nn_transformer(seed):
     for stack, their_stack in ((encoder, theirs.encoder), (decoder, theirs.decoder)):
         for block, layer in zip(stack.blocks, their_stack.layers, strict=True):
             copy_block(block, layer)
-    source, other = (torch.randn(batch, length + 1, shape.d).requires_grad_() for _ in range(2))
-    other.data.copy_(source.data)
-    target = torch.randn(batch, length, shape.d)
-    ahead = nn.Transformer.generate_square_subsequent_mask(length)
-    memory, _ = encoder(source)
-    out, _ = decoder(target, memory=memory)
+    encoder.double(), decoder.double(), theirs.double()
+    source = torch.randn(batch, length + 1, shape.d, dtype=torch.double).requires_grad_()
+    other = source.detach().clone().requires_grad_()
+    target = torch.randn(batch, length, shape.d, dtype=torch.double)
+    ahead = nn.Transformer.generate_square_subsequent_mask(length, dtype=torch.double)
+    memory = encoder(source)
+    out = decoder(target, memory=memory)
     expected = theirs(other, target, tgt_mask=ahead, tgt_is_causal=True)
-    close(out, expected, "output")
-    same_gradients([out, expected], [source, other])
+    close(out, expected, "output", 1e-10)
+    same_gradients([out, expected], [source, other], 1e-10)
     for stack, their_stack in ((encoder, theirs.encoder), (decoder, theirs.decoder)):
         for block, layer in zip(stack.blocks, their_stack.layers, strict=True):
-            same_block_gradients(block, layer)
+            same_block_gradients(block, layer, 1e-10)
 
 
 def configurations(seed: int) -> dict:
@@ -212,7 +216,7 @@ def test_cache_changes_nothing_and_nothing_leaks(positions):
     changed[:, 7] = (changed[:, 7] + 1) % 11
     close(model(changed)[:, :7], whole[:, :7], "the past", 1e-6)
     assert not torch.allclose(model(changed)[:, 7:], whole[:, 7:])
-    weights = model.attention_weights(ids)
+    weights = recorded(model, "attention", ids)
     assert [w.shape for w in weights] == [(3, 4, 12, 12)] * 2
     close(weights[0].triu(1), torch.zeros(3, 4, 12, 12), "weights on the future")
 
@@ -239,7 +243,7 @@ def test_one_step_on_the_meta_device(name, dtype):
     caches = model.make_caches(2)
     assert model(ids[:, :3], caches).shape == (2, 3, 11)
     assert model(ids[:, :1], caches).device.type == "meta"
-    assert len(model.attention_weights(ids)) == 2
+    assert len(recorded(model, "attention", ids)) == 2
 
 
 @pytest.mark.parametrize("name", SHAPES)

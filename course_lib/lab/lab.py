@@ -1,0 +1,309 @@
+"""The lab: what a notebook talks to.
+
+    lab = Lab("01_rnn_limits")
+    steps = lab.budget("steps")                # as many as this machine can take: a table in course_lib/lessons/
+    elman_step = lab.check("1.1", elman_step)  # ✓ yours goes on · ○ not attempted, or ✗ why: the library's goes on
+    lab.hint("1.1")                            # a nudge; again: a sketch; again: the solution
+    lab.claim("Gradients vanish", ratio, below=0.01, source="S3")
+    lab.summary()
+
+What a student sees is HTML; the same words as plain text are stored beside it, and tests compare both. What differs
+from machine to machine, such as the last digits of a measured value, stands in the HTML only, inside an element that
+says so (``data-here``), and is not compared.
+"""
+
+import ast
+import dataclasses
+import html
+import importlib
+import importlib.util
+import inspect
+import math
+import os
+import re
+import textwrap
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from IPython.display import display
+
+from course_lib import runtime, viz
+from course_lib.lab import progress
+from course_lib.lab.budgets import Budget, budgets_of
+from course_lib.lab.grading import Exercise, Verdict, grade
+from course_lib.lab.panels import MARKS, Panel, here, inline, short, verdict_panel
+
+PLACES = {"cpu": "on a CPU", "gpu": "on a GPU", "smoke": "in the tests"}
+
+
+class CheckFailed(AssertionError):
+    """Raised by a failed check when ``COURSE_GRADING=1``."""
+
+
+class ClaimFailed(AssertionError):
+    """Raised by the summary when a claim of the lesson did not hold."""
+
+
+class NotTheSame(AssertionError):
+    """Raised where what we built does not equal the real thing."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the lectures, the bound it must keep, and what was measured."""
+
+    text: str
+    bound: str
+    source: str
+    value: float
+    state: str  # held, failed, or unasserted (under the smoke profile)
+
+
+class Lab:
+    """One lesson's exercises, claims and record."""
+
+    def __init__(self, lesson: str):
+        self.lesson = lesson
+        name = re.fullmatch(r"\d\d_(\w+)", lesson)
+        if not name or importlib.util.find_spec(f"course_lib.exercises.{name[1]}") is None:
+            raise ValueError(f"There is no lesson {lesson!r}; expected a notebook's name such as '01_rnn_limits'.")
+        module = importlib.import_module(f"course_lib.exercises.{name[1]}")
+        self.exercises: dict[str, Exercise] = {exercise.id: exercise for exercise in module.EXERCISES}
+        self.budgets: dict[str, Budget] = budgets_of(name[1])
+        self.states = dict.fromkeys(self.exercises, "untouched")
+        self.claims: dict[str, Claim] = {}
+        self._said: dict[str, Verdict] = {}
+        self._hints = dict.fromkeys(self.exercises, 0)
+        self._guesses: dict[str, Any] = {}
+        self.device, self.profile = runtime.device(), runtime.profile()
+        self.seed = int(os.environ.get("COURSE_SEED") or 0)  # claims must hold for every seed: benchmarks/claims.py
+        viz.style()
+        _, notice = progress.read()
+        where = f"your progress is kept in {html.escape(progress.path().name)}"
+        machine = f"{self.device.type} · torch {torch.__version__} · {torch.get_num_threads()} threads"
+        extra = f"<div>{here(machine, 'span')} · {where}</div>"
+        title = f"Lesson {lesson.replace('_', ' ')} · profile {self.profile} · {len(self.exercises)} exercises"
+        display(Panel("", title, [notice, *self._budget_lines()], html_only=extra))
+
+    def budget(self, name: str) -> Any:
+        """How much of something the lesson takes here: the value called ``name`` for the profile in use."""
+        if name not in self.budgets:
+            known = f"it has {', '.join(self.budgets)}" if self.budgets else "it has none"
+            raise KeyError(f"Lesson {self.lesson} has no budget {name!r}; {known}.")
+        return self.budgets[name].for_profile(self.profile)
+
+    def pick(self, *, cpu: Any, gpu: Any = None, smoke: Any = None) -> Any:
+        """A value for one place alone, which needs no name; what a student may wish to change is a `budget`."""
+        return Budget("one place alone", cpu, gpu, smoke).for_profile(self.profile)
+
+    def check(self, id: str, answer: Any) -> Callable:
+        """Judge ``answer``; returns it when it is right, else the library's piece, so that the notebook goes on."""
+        exercise = self._exercise(id)
+        id, verdict = exercise.id, grade(exercise, answer)
+        name = exercise.reference.__name__
+        notice = ""
+        if verdict.state == "library":  # as when this cell is run again: what was said before still holds
+            before = self._said.get(id)
+            verdict = before if before and before.state == "wrong" else Verdict("untouched", 0, verdict.total)
+            again = f"This is the library's own `{name}`: run the cell with your answer, then this one."
+            panel = verdict_panel(exercise, dataclasses.replace(verdict, reason=f"{verdict.reason} {again}"), name)
+        else:
+            self._said[id] = verdict
+            panel = verdict_panel(exercise, verdict, name)
+            notice = progress.update(self.lesson, lambda record: _record(record, id, verdict.state))
+        self.states[id] = verdict.state
+        panel.html_only += here(notice, "div") if notice else ""
+        display(panel)
+        if verdict.state != "passed" and os.environ.get("COURSE_GRADING") == "1":
+            raise CheckFailed(f"{id} {verdict.state}: {verdict.reason or 'not attempted'}")
+        return answer if verdict.state == "passed" else exercise.reference
+
+    def hint(self, id: str) -> None:
+        """A nudge; called again, a sketch; called again, the solution."""
+        exercise = self._exercise(id)
+        id = exercise.id
+        stage = self._hints[id] = min(self._hints[id] + 1, 3)
+        again = f'Run it again for {"a sketch" if stage == 1 else "the solution"}: `lab.hint("{id}")`'
+        if stage == 1:
+            display(Panel("", f"{id} hint 1 of 3", [exercise.nudge, again]))
+        elif stage == 2:
+            display(Panel("", f"{id} hint 2 of 3", [again], code=textwrap.dedent(exercise.sketch).strip()))
+        else:
+            self.solution(id)
+
+    def solution(self, id: str) -> None:
+        """The library's own code for the exercise, as a cell that runs: there is no other solution."""
+        display(Panel("", f"{id} the library's answer", code=self.answer(id)))
+
+    def answer(self, id: str) -> str:
+        """The library's code for the exercise, after imports of what it needs beside the lesson's own pieces."""
+        pieces = {exercise.reference.__name__ for exercise in self.exercises.values()}
+        reference = self._exercise(id).reference
+        return "\n".join([*_imports(reference, pieces), _source(reference)])
+
+    def source(self, thing: Any) -> None:
+        """Show a piece of the library as it stands in its file."""
+        module = inspect.getmodule(thing)
+        display(Panel("", f"`{thing.__qualname__}` in {module.__name__.replace('.', '/')}.py", code=_source(thing)))
+
+    def predict(self, key: str, guess: Any) -> None:
+        """Write down a guess before the measurement; `reveal` sets the two side by side."""
+        self._guesses[key] = guess
+        if guess is not None:
+            progress.update(self.lesson, lambda record: record.setdefault("guesses", {}).update({key: repr(guess)}))
+        display(
+            Panel(
+                "", f"Prediction: {key}", ["noted" if guess is not None else "none yet: write yours in the cell above"]
+            )
+        )
+
+    def reveal(self, key: str, measured: Any) -> None:
+        """The measurement beside the guess."""
+        guess = self._guesses.get(key)  # none where the cell with the prediction was left out
+        said = "no prediction" if guess is None else f"you said <b>{html.escape(str(guess))}</b>"
+        extra = f"<div>{said} · measured {here(short(measured))}</div>"
+        display(Panel("", f"Prediction and measurement: {key}", html_only=extra))
+
+    def claim(
+        self, text: str, value: float, *, above: float | None = None, below: float | None = None, source: str
+    ) -> None:
+        """Measure a sentence: it holds when ``above < value < below``. A claim that fails also fails the summary."""
+        if above is None and below is None:
+            raise ValueError(f"The claim {text!r} has no bound: give above=, below=, or both.")
+        value = float(value.detach() if isinstance(value, torch.Tensor) else value)
+        bound = " and ".join(
+            f"{word} {limit:g}" for word, limit in (("above", above), ("below", below)) if limit is not None
+        )
+        holds = not math.isnan(value) and (above is None or value > above) and (below is None or value < below)
+        state = "unasserted" if self.profile == "smoke" else "held" if holds else "failed"
+        self.claims[text] = Claim(text, bound, source, value, state)
+        notice = (
+            "" if state != "failed" else "It did not hold here. If you changed the experiment, that is a finding: why?"
+        )
+        extra = f"<div>measured {here(short(value))}</div>"
+        display(Panel(MARKS[state], f"Claim: {text}", [f"expected {bound} · {source}", notice], html_only=extra))
+
+    def same(self, what: str, ours: Any, theirs: Any, within: float = 1e-5) -> None:
+        """A quiet line: what we built equals ``what``, such as ``"nn.LSTM"``; raises where it does not.
+
+        ``ours`` and ``theirs``: tensors, or lists, tuples or dicts of them.
+        """
+        pairs = list(zip(_tensors(ours), _tensors(theirs), strict=True))
+        if not pairs:
+            raise ValueError(f"There is nothing to compare with {what}: expected tensors.")
+        for mine, other in pairs:
+            if mine.shape != other.shape:
+                raise NotTheSame(f"Not {what}: the shapes are {tuple(mine.shape)} and {tuple(other.shape)}.")
+        gap = max((mine.double() - other.double()).abs().max().item() for mine, other in pairs)
+        if not gap <= within:  # also where it is NaN
+            raise NotTheSame(f"Not {what}: the largest difference is {gap:.2g}; expected at most {within:g}.")
+        display(Panel("", f"= {what}", html_only=f"<div>largest difference {here(f'{gap:.0e}')}</div>"))
+
+    def checkpoint(self, name: str) -> Path | None:
+        """The file, beside your progress, of the training called ``name``: one a lesson, profile and seed.
+
+        A session that was cut goes on from it; `summary`, at the end of the lesson, removes it. None where nothing can
+        be written: that costs the way back, not the lesson.
+        """
+        file = progress.path().with_name(f"{self.lesson}_{name}_{self.profile}_{self.seed}.checkpoint")
+        return file if os.access(file.parent, os.W_OK) else None
+
+    def summary(self) -> None:
+        """The lesson's claims with their values and the exercises with their states; raises if a claim failed.
+
+        The lesson is done: its checkpoints go, so that whoever trains again later trains anew.
+        """
+        claims = self.claims.values()
+        lines = [f"{MARKS[self.states[id]]} {id} {exercise.title}" for id, exercise in self.exercises.items()]
+        text = [f"{MARKS[claim.state]} {claim.text} ({claim.bound}, {claim.source})" for claim in claims]
+        head = "".join(
+            f"<th style='text-align:left'>{name}</th>" for name in ("", "claim", "expected", "measured", "source")
+        )
+        rows = "".join(
+            "<tr>" + "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells) + "</tr>"
+            for cells in (
+                (MARKS[claim.state], inline(claim.text), claim.bound, here(short(claim.value)), claim.source)
+                for claim in claims
+            )
+        )
+        right = sum(state == "passed" for state in self.states.values())
+        title = (
+            f"Lesson {self.lesson}: {right} of {len(self.exercises)} exercises solved, {len(claims)} claims measured"
+        )
+        measured = {claim.text: short(claim.value) for claim in claims}
+        progress.update(self.lesson, lambda record: record.update(claims=measured))
+        table = f"<table style='margin:.5em 0 0 0'><tr>{head}</tr>{rows}</table>" if claims else ""
+        display(Panel("", title, lines, html_only=table, text_only=text))
+        for file in progress.path().parent.glob(f"{self.lesson}_*_{self.profile}_{self.seed}.checkpoint"):
+            file.unlink(missing_ok=True)
+        failed = [claim for claim in claims if claim.state == "failed"]
+        if failed:
+            found = "; ".join(
+                f"{claim.text}: {claim.bound} expected, {short(claim.value)} measured" for claim in failed
+            )
+            raise ClaimFailed(f"{len(failed)} claim(s) did not hold here. {found}")
+
+    def progress(self) -> None:
+        """How far you are in every lesson you have opened."""
+        record, notice = progress.read()
+        lines = []
+        for lesson, entry in sorted(record.items()):
+            states = [exercise["state"] for exercise in entry.get("exercises", {}).values()]
+            lines.append(
+                f"{lesson}: {''.join(MARKS.get(s, '') for s in states) or '○'} {states.count('passed')} solved"
+            )
+        display(Panel("", "Your progress", [notice, *lines] if lines else [notice, "nothing recorded yet"]))
+
+    def _budget_lines(self) -> list[str]:
+        lines = [f"`{name}` {self.budget(name)}: {budget.about}" for name, budget in self.budgets.items()]
+        return [f"This lesson {PLACES[self.profile]}:", *lines] if lines else []
+
+    def _exercise(self, id: str) -> Exercise:
+        id = str(id)  # lab.hint(1.4) is meant as lab.hint("1.4")
+        if id not in self.exercises:
+            raise KeyError(f"Lesson {self.lesson} has no exercise {id!r}; it has {', '.join(self.exercises)}.")
+        return self.exercises[id]
+
+
+def _record(record: dict, id: str, state: str) -> None:
+    """Note an attempt. What was once solved stays solved: re-running an untouched notebook takes nothing away."""
+    entry = record.setdefault("exercises", {}).setdefault(id, {"state": "untouched", "attempts": 0})
+    if state != "untouched":
+        entry["attempts"] += 1
+    if entry["state"] != "passed" and state != "untouched":
+        entry["state"] = state
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in nested lists, tuples and dicts, on the CPU; numbers become tensors."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _tensors(part)
+    else:
+        yield torch.as_tensor(value).detach().cpu()
+
+
+def _imports(thing: Any, but: Collection[str]) -> list[str]:
+    """The lines, with two empty ones below, that import what the source of ``thing`` takes from its module."""
+    module, names = inspect.getmodule(thing), list(ast.walk(ast.parse(_source(thing))))
+    bound = {node.arg for node in names if isinstance(node, ast.arg)}
+    bound |= {node.id for node in names if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    needed = {node.id for node in names if isinstance(node, ast.Name)} & vars(module).keys() - bound - {*but}
+    lines = []
+    for statement in ast.parse(inspect.getsource(module)).body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            statement.names = [each for each in statement.names if (each.asname or each.name) in needed]
+            needed -= {each.asname or each.name for each in statement.names}
+            lines += [ast.unparse(statement)] if statement.names else []
+    if needed:  # what stands in the same file
+        lines.append(f"from {module.__name__} import {', '.join(sorted(needed))}")
+    return [*lines, "", ""] if lines else []
+
+
+def _source(thing: Any) -> str:
+    return textwrap.dedent(inspect.getsource(thing)).rstrip()

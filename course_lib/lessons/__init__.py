@@ -1,0 +1,1 @@
+"""What one lesson alone needs: its examples, baselines and budgets."""

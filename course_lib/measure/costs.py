@@ -1,0 +1,37 @@
+r"""What training costs: operations, time, energy, carbon.
+
+$$\text{operations} \approx 6 N D$$
+
+for $N$ parameters and $D$ tokens: each token uses each parameter once forward (a multiplication and an addition) and
+twice backward. The way from energy to carbon is that of Strubell, Ganesh and McCallum (2019), whose table S3 shows.
+"""
+
+OVERHEAD = 1.58  # energy of a whole data centre for each unit that its computers take (the average in 2018)
+POUNDS_PER_KWH = 0.954  # of CO₂ and the like, for electricity of the United States' mix in 2018
+
+
+def attention_flops(length: int, d: int, d_head: int) -> tuple[int, int]:
+    """Multiplications and additions of the matrix products in a `SelfAttention`: of the projections, of the pairs."""
+    projections = 3 * 2 * length * d * d_head  # queries, keys, values
+    pairs = 2 * 2 * length**2 * d_head  # scores; weights times values
+    return projections, pairs
+
+
+def training_operations(parameters: float, tokens: float) -> float:
+    """6 N D: multiplications and additions of a training on ``tokens`` tokens."""
+    return 6 * parameters * tokens
+
+
+def utilisation(operations: float, chips: int, hours: float, peak: float) -> float:
+    """The share of what the chips could have done: ``peak`` is operations a second of one chip."""
+    return operations / (chips * hours * 3600 * peak)
+
+
+def energy(watts: float, hours: float, overhead: float = OVERHEAD) -> float:
+    """Kilowatt-hours, those of the building included."""
+    return watts * hours / 1000 * overhead
+
+
+def carbon(kilowatt_hours: float, pounds_per_kwh: float = POUNDS_PER_KWH) -> float:
+    """Pounds of CO₂ equivalent (one pound is 0.454 kg)."""
+    return kilowatt_hours * pounds_per_kwh

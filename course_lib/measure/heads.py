@@ -1,0 +1,39 @@
+"""Heads: what each head of an encoder looks at, and how much each one matters."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from course_lib.models.attention import split_heads
+from course_lib.models.bert import Bert
+from course_lib.models.inside import recorded
+
+
+def pattern_score(weights: Tensor, gold: Tensor) -> Tensor:
+    """How much of its attention each head puts where a pattern says, between 0 and 1: (heads).
+
+    weights (batch, heads, queries, keys); gold (batch, queries, keys), True at the keys that a query should look at.
+    The mean is taken over the queries that have such a key.
+    """
+    found = (weights * gold[:, None]).sum(dim=-1)  # (batch, heads, queries)
+    return found.sum(dim=(0, 2)) / gold.any(dim=-1).sum()
+
+
+def head_importance(loss: Callable[[Tensor, object], Tensor], gates: Tensor, examples: list) -> Tensor:
+    r"""$I_h = \frac{1}{N} \sum_n \lvert \partial L(x_n) / \partial g_h \rvert$, like the gates (Michel et al. 2019).
+
+    loss(gates, example) → one number; a gate multiplies the output of its head (see `inside.gated`).
+    """
+    total = torch.zeros_like(gates)
+    for example in examples:
+        tried = gates.clone().requires_grad_()
+        total += torch.autograd.grad(loss(tried, example), tried)[0].abs()
+    return total / len(examples)
+
+
+@torch.no_grad()
+def queries_and_keys(encoder: Bert, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """What the heads compare in one text, ids (length): twice (layers, heads, length, size); see `viz.neuron_view`."""
+    q, k, _ = torch.cat(recorded(encoder, "qkv", ids[None])).chunk(3, dim=-1)  # (layers, length, d)
+    return split_heads(q, encoder.shape.heads), split_heads(k, encoder.shape.heads)

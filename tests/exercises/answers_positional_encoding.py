@@ -1,0 +1,387 @@
+"""The bank of lesson 05. An answer uses only what the notebook has imported (math, torch, nn)."""
+# ruff: noqa: F811, RUF059
+
+import math
+
+import torch
+from bank import Bank
+from torch import nn
+
+BANK = Bank()
+wrong, right = BANK.wrong, BANK.right
+
+# What a mutant of the library's piece changes, as its new line → why it is no mistake.
+ODD = "the exercise promises an even d"
+REFUSAL = "raise ValueError(f'Sinusoidal positions come in pairs of sine and cosine: d must be even; got {NAME}.')"
+LAST = "of two dimensions, 1 is the last"
+SAME = "the same type, or the same device"
+EQUIVALENT = {
+    "5.1": {
+        f"without if d % 2: / {REFUSAL.replace('NAME', 'd')}": ODD,
+        "if base % 2:": ODD,
+        "if d % 1:": ODD,
+        "raise f'Sinusoidal positions come in pairs of sine and cosine: d must be even; got {d}.'": ODD,
+        **{REFUSAL.replace("NAME", name): ODD for name in ("length", "base", "frequencies", "angles")},
+    },
+    "5.2": {
+        f"blocks = torch.stack([torch.stack([cos, sin], dim={a}), torch.stack([-sin, cos], dim={b})], dim=-2)": LAST
+        for a, b in ((1, -1), (-1, 1))
+    },
+    "5.3": {},
+    "5.4": {},
+    "5.5": {
+        "Y = F.one_hot(labels, classes).to(X)": SAME,
+        "Y = F.one_hot(labels, classes).to(hidden.dtype)": SAME,
+        **{
+            f"ridge = penalty * torch.eye(X.shape[1], dtype={name}.dtype, device=X.device)": SAME
+            for name in ("hidden", "labels", "Y")
+        },
+        **{
+            f"ridge = penalty * torch.eye(X.shape[1], dtype=X.dtype, device={name}.device)": SAME
+            for name in ("hidden", "labels", "Y")
+        },
+    },
+}
+
+
+# --- 5.1 sinusoidal table: right ------------------------------------------------------------------------------------
+
+
+@right("5.1", "two loops")
+def sinusoidal(length, d, base=10_000.0):
+    table = torch.zeros(length, d)
+    for p in range(length):
+        for i in range(d // 2):
+            angle = p / base ** (2 * i / d)
+            table[p, 2 * i] = math.sin(angle)
+            table[p, 2 * i + 1] = math.cos(angle)
+    return table
+
+
+@right("5.1", "slices and exp, as in PyTorch's tutorial")
+def sinusoidal(length, d, base=10_000.0):
+    position = torch.arange(length).unsqueeze(1)
+    div = torch.exp(torch.arange(0, d, 2) * (-math.log(base) / d))
+    pe = torch.zeros(length, d)
+    pe[:, 0::2] = torch.sin(position * div)
+    pe[:, 1::2] = torch.cos(position * div)
+    return pe
+
+
+@right("5.1", "a cosine is a sine, shifted")
+def sinusoidal(length, d, base=10_000.0):
+    j = torch.arange(d)
+    frequency = base ** (-2.0 * (j // 2) / d)
+    return torch.sin(torch.outer(torch.arange(length).float(), frequency) + (j % 2) * math.pi / 2)
+
+
+@right("5.1", "complex numbers, in double")
+def sinusoidal(length, d, base=10_000.0):
+    angles = torch.arange(length, dtype=torch.double)[:, None] / base ** (torch.arange(0, d, 2).double() / d)
+    turned = torch.polar(torch.ones_like(angles), angles)
+    return torch.stack([turned.imag, turned.real], dim=2).reshape(length, d)
+
+
+# --- 5.1 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("5.1", "the slide in S3", says="ZeroDivisionError")
+def sinusoidal(length, d, base=10_000.0):
+    table = torch.zeros(length, d)
+    for i in range(d):
+        f = base ** (d / (2 * i)) / (2 * math.pi)
+        for t in range(length):
+            table[t, i] = math.sin(2 * math.pi * f * t) if i % 2 == 0 else math.cos(2 * math.pi * f * t)
+    return table
+
+
+@wrong("5.1", "no new axis", says="Positions are rows and frequencies are columns")
+def sinusoidal(length, d, base=10_000.0):
+    angles = torch.arange(length) * base ** (-torch.arange(0, d, 2) / d)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1)
+
+
+@wrong("5.1", "not flat", says="got (7, 4, 2). Each pair is a row of its own")
+def sinusoidal(length, d, base=10_000.0):
+    angles = torch.arange(length)[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1)
+
+
+@wrong("5.1", "the angles themselves", says="the first row must be sin 0, cos 0")
+def sinusoidal(length, d, base=10_000.0):
+    return (torch.arange(length)[:, None] * base ** (-torch.arange(0, d, 2) / d)).repeat_interleave(2, dim=1)
+
+
+@wrong("5.1", "one frequency for all", says="the last must hardly move: divide by")
+def sinusoidal(length, d, base=10_000.0):
+    angles = torch.arange(length)[:, None].expand(length, d // 2)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+# --- 5.2 the map that moves by k: right -----------------------------------------------------------------------------
+
+
+@right("5.2", "a loop")
+def shift_matrix(k, d, base=10_000.0):
+    M = torch.zeros(d, d)
+    for i in range(d // 2):
+        a = k / base ** (2 * i / d)
+        M[2 * i, 2 * i] = M[2 * i + 1, 2 * i + 1] = math.cos(a)
+        M[2 * i, 2 * i + 1] = math.sin(a)
+        M[2 * i + 1, 2 * i] = -math.sin(a)
+    return M
+
+
+@right("5.2", "the exponential of a matrix")
+def shift_matrix(k, d, base=10_000.0):
+    w = base ** (-torch.arange(0, d, 2, dtype=torch.double) / d)
+    generator = torch.zeros(d, d, dtype=torch.double)
+    even = torch.arange(0, d, 2)
+    generator[even, even + 1] = w
+    generator[even + 1, even] = -w
+    return torch.matrix_exp(k * generator)
+
+
+@right("5.2", "index assignment")
+def shift_matrix(k, d, base=10_000.0):
+    angles = k * torch.pow(base, -torch.arange(0, d, 2) / d)
+    even, M = torch.arange(0, d, 2), torch.diag(angles.cos().repeat_interleave(2))
+    M[even, even + 1] = angles.sin()
+    M[even + 1, even] = -angles.sin()
+    return M
+
+
+@right("5.2", "the exponential in single precision")
+def shift_matrix(k, d, base=10_000.0):
+    generator = torch.zeros(d, d)
+    for i in range(d // 2):
+        generator[2 * i, 2 * i + 1] = base ** (-2 * i / d)
+    return torch.linalg.matrix_exp(k * (generator - generator.T))
+
+
+# --- 5.2 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("5.2", "moves back", says="It moves BACK by k")
+def shift_matrix(k, d, base=10_000.0):
+    a = k * base ** (-torch.arange(0, d, 2) / d)
+    return torch.block_diag(*(torch.tensor([[x.cos(), -x.sin()], [x.sin(), x.cos()]]) for x in a))
+
+
+@wrong("5.2", "a stack of blocks", says="got (3, 2, 2)")
+def shift_matrix(k, d, base=10_000.0):
+    a = k * base ** (-torch.arange(0, d, 2) / d)
+    return torch.stack([torch.tensor([[x.cos(), x.sin()], [-x.sin(), x.cos()]]) for x in a])
+
+
+@wrong("5.2", "the identity", says="M PE(p) must be PE(p + 3) for every p")
+def shift_matrix(k, d, base=10_000.0):
+    return torch.eye(d)
+
+
+# --- 5.3 rotary positions: right ------------------------------------------------------------------------------------
+
+
+@right("5.3", "rotate_half, as in transformers")
+def rotate(x, cos, sin):
+    cos, sin = torch.cat([cos, cos], dim=-1), torch.cat([sin, sin], dim=-1)
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat([-x[..., half:], x[..., :half]], dim=-1) * sin
+
+
+@right("5.3", "complex numbers")
+def rotate(x, cos, sin):
+    a, b = x.chunk(2, dim=-1)
+    turned = torch.complex(a, b) * torch.complex(cos, sin)
+    return torch.cat([turned.real, turned.imag], dim=-1)
+
+
+@right("5.3", "one pair after the other")
+def rotate(x, cos, sin):
+    half = x.shape[-1] // 2
+    first = [x[..., i] * cos[:, i] - x[..., i + half] * sin[:, i] for i in range(half)]
+    second = [x[..., i] * sin[:, i] + x[..., i + half] * cos[:, i] for i in range(half)]
+    return torch.stack(first + second, dim=-1)
+
+
+@right("5.3", "einsum with 2 × 2 matrices")
+def rotate(x, cos, sin):
+    R = torch.stack([torch.stack([cos, -sin]), torch.stack([sin, cos])])  # (2, 2, length, d/2)
+    return torch.einsum("ijlh,...ljh->...lih", R, x.unflatten(-1, (2, -1))).flatten(-2)
+
+
+# --- 5.3 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("5.3", "x itself times cos", says="cut x into halves along its LAST dimension")
+def rotate(x, cos, sin):
+    return x * cos + x * sin
+
+
+@wrong("5.3", "in place", says="It changes its input x in place")
+def rotate(x, cos, sin):
+    half = x.shape[-1] // 2
+    a = x[..., :half].clone()
+    x[..., :half] = a * cos - x[..., half:] * sin
+    x[..., half:] = a * sin + x[..., half:] * cos
+    return x
+
+
+@wrong("5.3", "only four dimensions", says="not enough values to unpack")
+def rotate(x, cos, sin):
+    batch, heads, length, d = x.shape
+    a, b = x[..., : d // 2], x[..., d // 2 :]
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+@wrong("5.3", "angles twice", says="A turned vector must keep its length")
+def rotate(x, cos, sin):
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos.cos() - b * sin.sin(), a * sin.sin() + b * cos.cos()], dim=-1)
+
+
+@wrong("5.3", "detached", says="no gradient reaches x")
+def rotate(x, cos, sin):
+    a, b = x.detach().chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+@wrong("5.3", "cut along the wrong dimension", says="cut x into halves along its LAST dimension")
+def rotate(x, cos, sin):
+    a, b = torch.tensor_split(x, 2, dim=1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=1)
+
+
+@wrong("5.3", "angles side by side", says="put cos and sin twice one behind the other")
+def rotate(x, cos, sin):
+    half = x.shape[-1] // 2
+    turned = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
+    return x * cos.repeat_interleave(2, dim=-1) + turned * sin.repeat_interleave(2, dim=-1)
+
+
+# --- 5.4 ALiBi: right -----------------------------------------------------------------------------------------------
+
+
+@right("5.4", "three loops")
+def alibi(heads, queries, keys, device=None):
+    bias = torch.zeros(heads, queries, keys, device=device)
+    for h in range(heads):
+        for i in range(queries):
+            place = keys - queries + i
+            for j in range(place):
+                bias[h, i, j] = -(2 ** (-8 * (h + 1) / heads)) * (place - j)
+    return bias
+
+
+@right("5.4", "relu")
+def alibi(heads, queries, keys, device=None):
+    slopes = torch.tensor([2 ** (-8 * h / heads) for h in range(1, heads + 1)], device=device)
+    place = torch.arange(keys, device=device)
+    distance = torch.relu(place[keys - queries :, None] - place[None, :])
+    return -torch.einsum("h,qk->hqk", slopes, distance.float())
+
+
+@right("5.4", "the last rows of a square, in double")
+def alibi(heads, queries, keys, device=None):
+    place = torch.arange(keys, dtype=torch.double, device=device)
+    square = (place[None, :] - place[:, None]).tril()
+    start = 2.0 ** (-8.0 / heads)
+    return torch.stack([square * start ** (h + 1) for h in range(heads)])[:, keys - queries :]
+
+
+# --- 5.4 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("5.4", "no device", says="It must take (heads, queries, keys, device)")
+def alibi(heads, queries, keys):
+    return torch.zeros(heads, queries, keys)
+
+
+@wrong("5.4", "one head", says="got (5, 5)")
+def alibi(heads, queries, keys, device=None):
+    return -0.25 * (torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)).clamp(min=0)
+
+
+# --- 5.5 position probe: right --------------------------------------------------------------------------------------
+
+
+@right("5.5", "the inverse, written out")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = torch.hstack([hidden, hidden.new_ones(len(hidden), 1)])
+    Y = torch.eye(classes, dtype=X.dtype, device=X.device)[labels]
+    return torch.inverse(X.T @ X + penalty * torch.eye(X.shape[1], dtype=X.dtype, device=X.device)) @ X.T @ Y
+
+
+@right("5.5", "least squares with rows added for the penalty")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    n, d = hidden.shape
+    X = torch.cat([hidden.double(), torch.ones(n, 1)], dim=1)
+    Y = torch.zeros(n, classes, dtype=torch.double)
+    Y[range(n), labels] = 1
+    X = torch.cat([X, penalty**0.5 * torch.eye(d + 1)])
+    return torch.linalg.lstsq(X, torch.cat([Y, torch.zeros(d + 1, classes)])).solution
+
+
+@right("5.5", "Cholesky")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = nn.functional.pad(hidden, (0, 1), value=1.0)
+    A = X.T @ X
+    A.diagonal().add_(penalty)
+    return torch.cholesky_solve(X.T @ nn.functional.one_hot(labels, classes).to(X), torch.linalg.cholesky(A))
+
+
+# --- 5.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("5.5", "no penalty", says="The penalty does not enter")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
+    Y = nn.functional.one_hot(labels, classes).to(hidden.dtype)
+    return torch.linalg.lstsq(X, Y).solution
+
+
+@wrong("5.5", "penalty times n", says="multiplied by the number of rows")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
+    Y = nn.functional.one_hot(labels, classes).to(hidden.dtype)
+    n = len(X)
+    return torch.linalg.solve(X.T @ X / n + penalty * torch.eye(X.shape[1], dtype=X.dtype), X.T @ Y / n)
+
+
+@right("5.5", "float32 always")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
+    Y = nn.functional.one_hot(labels, classes).float()
+    return torch.linalg.solve(X.T @ X + penalty * torch.eye(X.shape[1], dtype=X.dtype), X.T @ Y)
+
+
+@wrong("5.5", "least squares of whole numbers", says="`F.one_hot` gives whole numbers")
+def linear_probe(hidden, labels, classes, penalty=1.0):
+    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
+    return torch.linalg.lstsq(X, nn.functional.one_hot(labels, classes)).solution
+
+
+# --- wrong, as edits of the library's pieces ------------------------------------------------------------------------
+
+BANK.edited(
+    "5.4",
+    """
+    heads + 1, device=device) → heads + 1) ; keys, device=device) → keys)
+        · not made on the device asked for: hand `device` on
+    keys, device=device) → keys) · not made on the device asked for: hand `device` on
+    slopes[:, None, None] → slopes · The slopes need two more dimensions
+    :, None]  # → :, None] - 1  # · A query and the key at its own place have distance 0
+    2.0 ** (-8.0 → 2 ** (-8 ; / heads) → // heads) · is there a `//` for a `/`
+    """,
+)
+BANK.edited(
+    "5.5",
+    """
+    .to(X.dtype) → · `F.one_hot` gives whole numbers
+    .to(X.dtype) → .double() · make what you build, such as Y, of the type of `hidden`
+    F.one_hot(labels, → F.one_hot(labels.float(), · `F.one_hot` wants whole numbers
+    X.T @ X + ridge, X.T @ Y → X @ X.T + penalty * torch.eye(len(X)), X @ Y · Two products are needed
+    X.T @ X + ridge → X @ X.T + ridge · It stopped with RuntimeError
+    Y = → hidden -= hidden.mean(dim=0); Y = · It changes its input hidden in place
+    """,
+)

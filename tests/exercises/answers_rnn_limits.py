@@ -1,0 +1,904 @@
+"""The bank of lesson 01. An answer uses only what the notebook has imported (torch, nn)."""
+# ruff: noqa: B006, B007, B023, B905, F811, RUF059
+
+import torch
+from bank import Bank
+from torch import nn
+
+BANK = Bank()
+wrong, right = BANK.wrong, BANK.right
+
+SAME_AXIS = "x is (batch, d): dimension 1 is the last"
+SAME_STACK = "hstack of single numbers is stack"
+NOT_ASKED = "the exercise gives an iterable of parameters, not a single one"
+NO_GRADIENT = "no gradient at all, or max_norm = 0: the exercise does not ask for it"
+
+# What a mutant of the library's piece changes, as its new line → why it is no mistake.
+EQUIVALENT = {
+    "1.1": {},
+    "1.2": {"i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=1)": SAME_AXIS},
+    "1.3": {
+        "x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=1)": SAME_AXIS,
+        "h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=1)": SAME_AXIS,
+    },
+    "1.4": {
+        "return torch.hstack([gradient.norm() for gradient in gradients])": SAME_STACK,
+        "states = [state.requires_grad_()]": "the exercise itself proposes it",
+    },
+    "1.5": {
+        "norm = torch.hstack([g.norm() for g in gradients]).norm().item()": SAME_STACK,
+        "norm = torch.stack([g.norm() for g in gradients]).norm()": "a tensor of one number serves as the float",
+        "for g in list(gradients)[::-1]:": "the order in which gradients are scaled does not matter",
+        "if max_norm < norm:": "the exercise does not ask about gradients that are not finite",
+        "pass": NOT_ASKED,
+        "parameters = parameters": NOT_ASKED,
+        "parameters = [parameters] if isinstance(max_norm, Tensor) else parameters": NOT_ASKED,
+        **{
+            f"parameters = [{name}] if isinstance(parameters, Tensor) else parameters": NOT_ASKED
+            for name in ("max_norm", "gradients", "norm", "g", "p")
+        },
+        "if not parameters:": NO_GRADIENT,
+        "if not max_norm:": NO_GRADIENT,
+        "return 1.0": NO_GRADIENT,
+        "return -1.0": NO_GRADIENT,
+        "without if not gradients: / return 0.0": NO_GRADIENT,
+    },
+}
+
+
+# --- 1.1 Elman step: right ------------------------------------------------------------------------------------------
+
+
+@right("1.1", "F.linear")
+def elman_step(x, h, W, U, b):
+    return nn.functional.linear(x, W, b).add(nn.functional.linear(h, U)).tanh()
+
+
+@right("1.1", "einsum, other names")
+def elman_step(inputs, state, A, B, bias):
+    total = torch.einsum("bi,hi->bh", inputs, A) + torch.einsum("bj,hj->bh", state, B)
+    return torch.tanh(total + bias)
+
+
+@right("1.1", "one example after the other")
+def elman_step(x, h, W, U, b):
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(torch.tanh(W @ x[i] + U @ h[i] + b))
+    return torch.stack(rows)
+
+
+@right("1.1", "addmm and tanh by hand")
+def elman_step(x, h, W, U, b):
+    total = torch.addmm(torch.addmm(b, x, W.t()), h, U.t())
+    return (total.exp() - (-total).exp()) / (total.exp() + (-total).exp())
+
+
+@right("1.1", "PyTorch's cell")
+def elman_step(x, h, W, U, b):
+    return torch.rnn_tanh_cell(x, h, W, U, b, torch.zeros_like(b))
+
+
+@right("1.1", "side by side")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(torch.cat([x, h], dim=1) @ torch.cat([W, U], dim=1).T + b)
+
+
+@right("1.1", "prints on the way")
+def elman_step(x, h, W, U, b, verbose=True):
+    if verbose:
+        print("x", x.shape)
+    return torch.tanh((W @ x.T + U @ h.T + b[:, None]).T)
+
+
+# --- 1.1 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.1", "no transpose", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W + h @ U + b)
+
+
+@wrong("1.1", "as on paper", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(W @ x + U @ h + b)
+
+
+@wrong("1.1", "W and U swapped", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ U.T + h @ W.T + b)
+
+
+@wrong("1.1", "columns", says="Rows and columns are swapped")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(W @ x.T + U @ h.T + b[:, None])
+
+
+@wrong("1.1", "columns, bias as it comes", says="These two do not fit entry by entry")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(W @ x.T + U @ h.T + b)
+
+
+@wrong("1.1", "minus", says="; expected ")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T - h @ U.T + b)
+
+
+@wrong("1.1", "prints instead of returning", says="None (is the `return` missing?)")
+def elman_step(x, h, W, U, b):
+    print(torch.tanh(x @ W.T + h @ U.T + b))
+
+
+@wrong("1.1", "NumPy", says="something of NumPy (stay with torch's functions)")
+def elman_step(x, h, W, U, b):
+    import numpy
+
+    return numpy.tanh((x @ W.T + h @ U.T + b).numpy())
+
+
+@wrong("1.1", "NumPy and back", says="Stay with torch's functions: the gradient has to pass through")
+def elman_step(x, h, W, U, b):
+    import numpy
+
+    return torch.from_numpy(numpy.tanh((x @ W.T + h @ U.T + b).numpy()))
+
+
+@wrong("1.1", "a list of rows", says="a list of 3")
+def elman_step(x, h, W, U, b):
+    return [torch.tanh(W @ x[i] + U @ h[i] + b) for i in range(len(x))]
+
+
+@wrong("1.1", "a comma too many", says="a tuple of 1 (is there a comma after it?)")
+def elman_step(x, h, W, U, b):
+    return (torch.tanh(x @ W.T + h @ U.T + b),)
+
+
+@wrong("1.1", "output and state", says="got a tuple of 2")
+def elman_step(x, h, W, U, b):
+    h = torch.tanh(x @ W.T + h @ U.T + b)
+    return h, h
+
+
+@wrong("1.1", "in place", says="It changes its input h in place")
+def elman_step(x, h, W, U, b):
+    h.copy_(torch.tanh(x @ W.T + h @ U.T + b))
+    return h
+
+
+@wrong("1.1", "sum changed in place", says="A tensor that the gradient needs was changed in place")
+def elman_step(x, h, W, U, b):
+    h = torch.tanh(x @ W.T + h @ U.T + b)
+    h += 0
+    return h
+
+
+@wrong("1.1", "detached", says="no gradient reaches h")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h.detach() @ U.T + b)
+
+
+@wrong("1.1", "gradients switched off for good", says="no gradient reaches x")
+def elman_step(x, h, W, U, b):
+    torch.set_grad_enabled(False)
+    return torch.tanh(x @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "no_grad", says="no gradient reaches x")
+def elman_step(x, h, W, U, b):
+    with torch.no_grad():
+        return torch.tanh(x @ W.T + h @ U.T + b)
+
+
+@right("1.1", "fixed dtype")
+def elman_step(x, h, W, U, b):
+    out = torch.zeros(len(x), len(b), device=x.device)
+    for i in range(len(x)):
+        out[i] = torch.tanh(W @ x[i] + U @ h[i] + b)
+    return out
+
+
+@right("1.1", "casts one part")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x.float() @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "fixed batch", says="take them from the shapes of the inputs")
+def elman_step(x, h, W, U, b):
+    return torch.stack([torch.tanh(W @ x[i] + U @ h[i] + b) for i in range(3)])
+
+
+@wrong("1.1", "fixed sizes", says="take them from the shapes of the inputs")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h @ U.T + b).view(3, 5)
+
+
+@wrong("1.1", "squeezes", says="are sizes fixed, or is something squeezed?")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(x @ W.T + h @ U.T + b).squeeze()
+
+
+@wrong("1.1", "noise", says="is something random, or kept between calls")
+def elman_step(x, h, W, U, b):
+    return nn.functional.dropout(torch.tanh(x @ W.T + h @ U.T + b), 0.5)
+
+
+@wrong("1.1", "weights of its own", says="is something random, or kept between calls")
+def elman_step(x, h, W, U, b):
+    return nn.RNNCell(x.shape[1], h.shape[1])(x, h)
+
+
+@wrong("1.1", "NaN", says="h holds NaN")
+def elman_step(x, h, W, U, b):
+    return torch.atanh(x @ W.T + h @ U.T + b)
+
+
+@wrong("1.1", "endless", says="is there a loop that never ends?")
+def elman_step(x, h, W, U, b):
+    i = 0
+    while i < len(x):
+        new = torch.tanh(x @ W.T + h @ U.T + b)
+    return new
+
+
+@wrong("1.1", "calls itself", says="It calls itself without end")
+def elman_step(x, h, W, U, b):
+    def elman_step(x, h, W, U, b):
+        return elman_step(x, h, W, U, b)
+
+    return elman_step(x, h, W, U, b)
+
+
+@wrong("1.1", "leaves", says="It stopped with SystemExit at your line `sys.exit()`")
+def elman_step(x, h, W, U, b):
+    import sys
+
+    sys.exit()
+
+
+@wrong("1.1", "interrupts", says="It stopped with KeyboardInterrupt")
+def elman_step(x, h, W, U, b):
+    raise KeyboardInterrupt
+
+
+@wrong("1.1", "a name that is not there", says="NameError at your line `return tanh(x @ W.T + h @ U.T + b)")
+def elman_step(x, h, W, U, b):
+    return tanh(x @ W.T + h @ U.T + b)  # noqa: F821
+
+
+@wrong("1.1", "too few arguments", says="It must take (x, h, W, U, b); yours takes (x, h)")
+def elman_step(x, h):
+    return torch.tanh(x + h)
+
+
+@wrong("1.1", "arguments in another order", says="The arguments must come in the order (x, h, W, U, b)")
+def elman_step(h, x, W, U, b):
+    return torch.tanh(x @ W.T + h @ U.T + b)
+
+
+# --- 1.2 LSTM step: right -------------------------------------------------------------------------------------------
+
+
+@right("1.2", "block by block")
+def lstm_step(x, h, c, W, U, b):
+    d = h.shape[1]
+
+    def block(k):
+        rows = slice(k * d, (k + 1) * d)
+        return x @ W[rows].T + h @ U[rows].T + b[rows]
+
+    i, f, g, o = block(0).sigmoid(), block(1).sigmoid(), block(2).tanh(), block(3).sigmoid()
+    c_new = f * c + i * g
+    return o * c_new.tanh(), c_new
+
+
+@right("1.2", "einsum and view")
+def lstm_step(x, h, c, W, U, b):
+    total = torch.einsum("bi,oi->bo", x, W) + torch.einsum("bj,oj->bo", h, U) + b
+    i, f, g, o = total.view(x.shape[0], 4, -1).unbind(dim=1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+@right("1.2", "PyTorch's cell")
+def lstm_step(x, h, c, W, U, b):
+    return torch.lstm_cell(x, (h, c), W, U, b, torch.zeros_like(b))
+
+
+@right("1.2", "nn.LSTMCell with these weights")
+def lstm_step(x, h, c, W, U, b):
+    cell = nn.LSTMCell(x.shape[1], h.shape[1], device="meta")
+    weights = {"weight_ih": W, "weight_hh": U, "bias_ih": b, "bias_hh": torch.zeros_like(b)}
+    h, c = torch.func.functional_call(cell, weights, (x, (h, c)))
+    return h, c
+
+
+@right("1.2", "split, sigmoid by hand")
+def lstm_step(x, h, c, W, U, b):
+    def sigmoid(t):
+        return 1 / (1 + torch.exp(-t))
+
+    i, f, g, o = torch.split(nn.functional.linear(x, W) + nn.functional.linear(h, U, b), h.size(1), dim=1)
+    new_c = torch.addcmul(sigmoid(f) * c, sigmoid(i), torch.tanh(g))
+    return sigmoid(o) * torch.tanh(new_c), new_c
+
+
+# --- 1.2 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.2", "the slide", says="The slide in S4 has this slip")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
+    return o * torch.tanh(g), f * c + i * g
+
+
+@wrong("1.2", "all sigmoid", says="The candidate g is squashed by tanh, not by the sigmoid")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = torch.sigmoid(x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = f * c + i * g
+    return o * torch.tanh(c), c
+
+
+@wrong("1.2", "only h", says="Expected h and c to be returned; got a tensor of shape (3, 5)")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c)
+
+
+@right("1.2", "a list")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return [torch.sigmoid(o) * torch.tanh(c), c]
+
+
+@wrong("1.2", "as nn.LSTM does", says="Expected h to be a tensor of shape (3, 5); got a tuple of 2")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    h = torch.sigmoid(o) * torch.tanh(c)
+    return (h, c), h
+
+
+@wrong("1.2", "in place", says="It changes its input c in place")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c *= torch.sigmoid(f)
+    c += torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "detached", says="no gradient reaches c")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c.detach() + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "cell state cut off in h", says="a wrong gradient reaches x")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c.data), c
+
+
+@wrong("1.2", "chunks of the batch", says="without `dim`, of the batch")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "split by the number", says="`split` takes their size")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).split(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "interleaved", says="; expected ")
+def lstm_step(x, h, c, W, U, b):
+    total = x @ W.T + h @ U.T + b
+    i, f, g, o = (total[:, k::4] for k in range(4))
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "fixed slices", says="These two do not fit entry by entry")
+def lstm_step(x, h, c, W, U, b):
+    total = x @ W.T + h @ U.T + b
+    i, f, g, o = total[:, :5], total[:, 5:10], total[:, 10:15], total[:, 15:]
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "no transpose", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W + h @ U + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+# --- 1.3 GRU step: right --------------------------------------------------------------------------------------------
+
+
+@right("1.3", "block by block")
+def gru_step(x, h, W, U, b, b_U):
+    d = h.shape[-1]
+    r = torch.sigmoid(x @ W[:d].T + b[:d] + h @ U[:d].T + b_U[:d])
+    z = torch.sigmoid(x @ W[d : 2 * d].T + b[d : 2 * d] + h @ U[d : 2 * d].T + b_U[d : 2 * d])
+    n = torch.tanh(x @ W[2 * d :].T + b[2 * d :] + r * (h @ U[2 * d :].T + b_U[2 * d :]))
+    return (1 - z) * n + z * h
+
+
+@right("1.3", "lerp")
+def gru_step(x, h, W, U, b, b_U):
+    gi, gh = nn.functional.linear(x, W, b), nn.functional.linear(h, U, b_U)
+    i_r, i_z, i_n = gi.chunk(3, 1)
+    h_r, h_z, h_n = gh.chunk(3, 1)
+    return torch.lerp(torch.tanh(i_n + torch.sigmoid(i_r + h_r) * h_n), h, torch.sigmoid(i_z + h_z))
+
+
+@right("1.3", "PyTorch's cell")
+def gru_step(x, h, W, U, b, b_U):
+    return torch.gru_cell(x, h, W, U, b, b_U)
+
+
+@right("1.3", "n + z(h - n), einsum")
+def gru_step(x, h, W, U, b, b_U):
+    X = torch.einsum("bi,oi->bo", x, W) + b
+    H = torch.einsum("bi,oi->bo", h, U) + b_U
+    d = h.shape[1]
+    rz = (X + H)[:, : 2 * d].sigmoid()
+    r, z = rz[:, :d], rz[:, d:]
+    n = (X[:, 2 * d :] + r * H[:, 2 * d :]).tanh()
+    return n + z * (h - n)
+
+
+@right("1.3", "one example after the other")
+def gru_step(x, h, W, U, b, b_U):
+    out = torch.empty_like(h)
+    for k, (x_k, h_k) in enumerate(zip(x, h)):
+        x_r, x_z, x_n = (W @ x_k + b).chunk(3)
+        h_r, h_z, h_n = (U @ h_k + b_U).chunk(3)
+        r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+        out[k] = (1 - z) * torch.tanh(x_n + r * h_n) + z * h_k
+    return out
+
+
+# --- 1.3 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.3", "z and 1 - z", says="z and 1 − z are swapped")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return z * torch.tanh(x_n + r * h_n) + (1 - z) * h
+
+
+@wrong("1.3", "Cho's version", says="The reset gate scales h before the product")
+def gru_step(x, h, W, U, b, b_U):
+    d = h.shape[1]
+    r, z = torch.sigmoid((x @ W.T + b + h @ U.T + b_U)[:, : 2 * d]).chunk(2, dim=-1)
+    n = torch.tanh(x @ W[2 * d :].T + b[2 * d :] + (r * h) @ U[2 * d :].T + b_U[2 * d :])
+    return (1 - z) * n + z * h
+
+
+@wrong("1.3", "one sum for all", says="The reset gate scales the input's part too")
+def gru_step(x, h, W, U, b, b_U):
+    r, z, n = (x @ W.T + b + h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(r), torch.sigmoid(z)
+    return (1 - z) * torch.tanh(r * n) + z * h
+
+
+@wrong("1.3", "no transpose", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "four pieces", says="`chunk(n, dim=-1)` makes n blocks")
+def gru_step(x, h, W, U, b, b_U):
+    r, z, n = (x @ W.T + b + h @ U.T + b_U).chunk(4, dim=-1)
+    return (1 - z) * n + z * h
+
+
+@wrong("1.3", "returns h and n", says="Expected h to be returned; got a tuple of 2")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    n = torch.tanh(x_n + r * h_n)
+    return (1 - z) * n + z * h, n
+
+
+@wrong("1.3", "in place", says="It changes its input h in place")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    h *= z
+    h += (1 - z) * torch.tanh(x_n + r * h_n)
+    return h
+
+
+@wrong("1.3", "torch.tensor on the way", says="no gradient reaches x")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = torch.tensor((x @ W.T + b).tolist(), dtype=x.dtype).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "gates from the first example", says="; expected ")
+def gru_step(x, h, W, U, b, b_U):
+    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
+    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + h_r)[:1], torch.sigmoid(x_z + h_z)[:1]
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@wrong("1.3", "nothing", says="None (is the `return` missing?)")
+def gru_step(x, h, W, U, b, b_U):
+    pass
+
+
+# --- 1.4 gradient flow: right ---------------------------------------------------------------------------------------
+
+
+@right("1.4", "backward and retain_grad")
+def gradient_flow(step, xs, state):
+    state = state.clone().requires_grad_()
+    states = [state]
+    for x in xs:
+        state = step(x, state)
+        state.retain_grad()
+        states.append(state)
+    states[-1].sum().backward()
+    return torch.stack([s.grad.norm() for s in states])
+
+
+@right("1.4", "requires_grad_ on the state given")
+def gradient_flow(step, xs, state):
+    state.requires_grad_()
+    states = [state]
+    for t in range(len(xs)):
+        states += [step(xs[t], states[t])]
+    return torch.tensor([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@right("1.4", "numbers by item()")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_(True)]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.tensor([torch.autograd.grad(states[-1].sum(), s, retain_graph=True)[0].norm().item() for s in states])
+
+
+@right("1.4", "vector-Jacobian products by hand")
+def gradient_flow(step, xs, state):
+    states = [state]
+    for x in xs:
+        states.append(step(x, states[-1]).detach())
+    gradient = torch.ones_like(states[-1])
+    norms = [gradient.norm()]
+    for x, before in zip(xs.flip(0), states[-2::-1]):
+        _, gradient = torch.autograd.functional.vjp(lambda s: step(x, s), before, gradient)
+        norms.insert(0, gradient.norm())
+    return torch.stack(norms)
+
+
+@right("1.4", "ones as the weights of the outputs")
+def gradient_flow(step, xs, state):
+    states = [state.detach().clone().requires_grad_()]
+    for x in xs.unbind(0):
+        states.append(step(x, states[-1]))
+    grads = torch.autograd.grad(states[-1], states, grad_outputs=torch.ones_like(states[-1]))
+    return torch.stack([(g**2).sum().sqrt() for g in grads])
+
+
+# --- 1.4 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.4", "no requires_grad", says="The first state needs `requires_grad_()`")
+def gradient_flow(step, xs, state):
+    states = [state]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "no sum", says="Differentiate one number: the sum of the last state")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1], states)])
+
+
+@wrong("1.4", "backward without retain_grad", says="A state has no .grad: only leaves keep theirs")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    states[-1].sum().backward()
+    return torch.stack([s.grad.norm() for s in states])
+
+
+@wrong("1.4", "graph freed", says="pass `retain_graph=True`")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([torch.autograd.grad(states[-1].sum(), s)[0].norm() for s in states])
+
+
+@wrong("1.4", "keeps copies", says="give `step` the very tensors you keep")
+def gradient_flow(step, xs, state):
+    state.requires_grad_()
+    states = [state.clone()]
+    for x in xs:
+        state = step(x, state)
+        states.append(state.clone())
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "detached at each step", says="give `step` the very tensors you keep")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]).detach().requires_grad_())
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "one step at a time", says="Is there a `detach` between them?")
+def gradient_flow(step, xs, state):
+    norms = []
+    for x in xs:
+        before = state.detach().requires_grad_()
+        state = step(x, before)
+        norms.append(torch.autograd.grad(state.sum(), before)[0].norm())
+    return torch.stack([*norms, torch.ones_like(state).norm()])
+
+
+@wrong("1.4", "first state missing", says="The state you start from is missing")
+def gradient_flow(step, xs, state):
+    states, state = [], state.requires_grad_()
+    for x in xs:
+        state = step(x, state)
+        states.append(state)
+    return torch.stack([g.norm() for g in torch.autograd.grad(state.sum(), states)])
+
+
+@wrong("1.4", "last state missing", says="The last state itself is missing")
+def gradient_flow(step, xs, state):
+    states, state = [], state.requires_grad_()
+    for x in xs:
+        states.append(state)
+        state = step(x, state)
+    return torch.stack([g.norm() for g in torch.autograd.grad(state.sum(), states)])
+
+
+@wrong("1.4", "the slides' loop", says="The first input is never read")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for t in range(1, len(xs)):
+        states.append(step(xs[t], states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "a norm for each example", says="Expected one norm for each state of shape (7,); got (7, 3)")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.norm(dim=-1) for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "relative to the last", says="The last entry must be 3.873")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    norms = torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+    return norms / norms[-1]
+
+
+@wrong("1.4", "a list", says="Expected one norm for each state to be a tensor of shape (7,); got a list of 7")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return [g.norm().item() for g in torch.autograd.grad(states[-1].sum(), states)]
+
+
+@wrong("1.4", "the gradients", says="Expected one norm for each state to be returned; got a tuple of 7")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.autograd.grad(states[-1].sum(), states)
+
+
+@wrong("1.4", "a list as default", says="kept between calls")
+def gradient_flow(step, xs, state, states=[]):
+    states.append(state.requires_grad_())
+    for x in xs:
+        states.append(step(x, states[-1]))
+    gradients = torch.autograd.grad(states[-1].sum(), states, allow_unused=True)
+    return torch.stack([torch.zeros(()) if g is None else g.norm() for g in gradients])[-len(xs) - 1 :] + len(states)
+
+
+@wrong("1.4", "step without x", says="step() missing 1 required positional argument: 'state'")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "walks over the batch", says="Expected one norm for each state of shape (7,); got (4,)")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for t in range(xs.shape[1]):
+        states.append(step(xs[t], states[-1]))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "changes the first state", says="It changes its input state in place")
+def gradient_flow(step, xs, state):
+    states = [state.clone().requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    state.copy_(states[-1].detach())
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+@wrong("1.4", "endless", says="is there a loop that never ends?")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    while len(states) != 0:
+        step(xs[0], states[-1])
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
+# --- 1.5 clipping: right --------------------------------------------------------------------------------------------
+
+
+@right("1.5", "PyTorch's own")
+def clip_gradients(parameters, max_norm):
+    return nn.utils.clip_grad_norm_(parameters, max_norm).item()
+
+
+@right("1.5", "one long vector")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.cat([g.flatten() for g in gradients]).norm()
+    if norm > max_norm:
+        for g in gradients:
+            g *= max_norm / norm
+    return norm.item()
+
+
+@right("1.5", "a new gradient, a tensor returned")
+def clip_gradients(parameters, max_norm):
+    parameters = [p for p in parameters if p.grad is not None]
+    norm = sum((p.grad**2).sum() for p in parameters) ** 0.5
+    factor = torch.clamp(max_norm / (norm + 1e-6), max=1.0)
+    for p in parameters:
+        p.grad = p.grad * factor
+    return norm
+
+
+@right("1.5", "sum of squares in Python")
+def clip_gradients(parameters, max_norm):
+    import math
+
+    parameters = list(parameters)
+    total = 0.0
+    for p in parameters:
+        if p.grad is None:
+            continue
+        total += float(p.grad.pow(2).sum())
+    norm = math.sqrt(total)
+    if norm > max_norm:
+        for p in parameters:
+            if p.grad is not None:
+                p.grad.data.mul_(max_norm / norm)
+    return norm
+
+
+@right("1.5", "NumPy's number")
+def clip_gradients(parameters, max_norm):
+    import numpy
+
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = numpy.sqrt(sum((g.numpy() ** 2).sum() for g in gradients))
+    for g in gradients:
+        g.div_(max(1.0, float(norm) / max_norm))
+    return norm
+
+
+# --- 1.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.5", "None not skipped", says="A parameter may have no gradient (.grad is None): skip it")
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    norm = torch.stack([p.grad.norm() for p in parameters]).norm().item()
+    if norm > max_norm:
+        for p in parameters:
+            p.grad.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "walks twice", says="an iterator that can be walked only once")
+def clip_gradients(parameters, max_norm):
+    norm = torch.stack([p.grad.norm() for p in parameters if p.grad is not None]).norm().item()
+    if norm > max_norm:
+        for p in parameters:
+            if p.grad is not None:
+                p.grad.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.5", "takes len()", says="an iterator that can be walked only once")
+def clip_gradients(parameters, max_norm):
+    total = 0.0
+    for i in range(len(parameters)):
+        if parameters[i].grad is not None:
+            total += parameters[i].grad.pow(2).sum().item()
+    if total**0.5 > max_norm:
+        for p in parameters:
+            if p.grad is not None:
+                p.grad.mul_(max_norm / total**0.5)
+    return total**0.5
+
+
+@wrong("1.5", "gaps filled with zeros", says="must stay so: skip it")
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    for p in parameters:
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+    return nn.utils.clip_grad_norm_(parameters, max_norm).item()
+
+
+BANK.edited(
+    "1.5",
+    """
+    if p.grad is not None → if p.grad · To ask whether a tensor is there, write `is None` or `is not None`
+    return norm → · None (is the `return` missing?)
+    return norm → return norm, parameters · Expected the norm, a number, to be returned; got a tuple of 2
+    return norm → return torch.stack([g.norm() for g in gradients]).norm() · the norm after clipping is returned
+    return norm → return min(1.0, max_norm / norm) · the factor is returned
+    ]).norm().item() → ]).sum().item() · the norms of the parts are added up
+    ]).norm().item() → ]).mean().item() · the mean of the norms is taken
+    ]).norm().item() → ]).norm().item() ** 2 · the root of the sum of squares is missing
+    ]).norm().item() → ]).max().item() · only the largest or the last gradient is counted
+    ]).norm().item() → ]).norm().item() / 2 · have the joint norm √(9 + 16 + 144) = 13; got 6.5.
+    torch.stack([g.norm() for g in gradients]).norm() → sum(g.sum() for g in gradients) · the gradients are added up
+    g.norm() for g in gradients → p.norm() for p in parameters · the norm of the parameters; take it of their .grad
+    for g in gradients: → for p in parameters: ; g.mul_ → p.data.mul_ · The parameters themselves were changed
+    for g in gradients: → for p in parameters: ; g.mul_ → p.mul_ · The parameters themselves are changed
+    g.mul_(max_norm / norm) → g * max_norm / norm · The gradients are as they were
+    g.mul_(max_norm / norm) → g.clamp_(-max_norm, max_norm) · clipped on its own, which turns the direction
+    (max_norm / norm) → (min(1, max_norm / g.norm())) · clipped on its own, which turns the direction
+    (max_norm / norm) → (norm / max_norm) · The joint norm must be 1 after clipping to 1; it is 169
+    if max_norm < norm < math.inf → if norm > 0 · A gradient of norm 0.13 must stay as it is
+    .norm().item() → .norm() ; if max_norm < norm < math.inf → if True ;
+        g.mul_(max_norm / norm) → g.div_(norm).mul_(norm.clamp(max=max_norm)) · Gradients of zero become NaN
+    if max_norm < norm → if 1 < norm ; (max_norm / norm) → (1 / norm)
+        · Clipping the norm 13 to max_norm = 0.5 must give the norm 0.5; it gives 1.000
+    if max_norm < norm < math.inf → if True ; (max_norm / norm) → (max_norm / max(norm, max_norm)) · max_norm = inf
+    [g.norm() → [torch.linalg.norm(g, 2) if g.dim() == 2 else g.norm()
+        · Square all entries, whatever the shape, add, take the root
+    g.mul_ → (g[:1] if g.dim() > 1 else g).mul_ · gradients of several dimensions are not scaled as they should be
+    for g in gradients: → for p in parameters: ; g.mul_(max_norm / norm) → p.grad = None
+        · Afterwards a parameter has no gradient
+    """,
+)

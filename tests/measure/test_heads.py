@@ -1,0 +1,51 @@
+"""What heads look at, and how much each one matters."""
+
+import torch
+
+from course_lib.measure import heads
+from course_lib.models.bert import Bert, BertShape
+from course_lib.models.inside import gated, recorded
+
+SMALL = BertShape(vocabulary=20, d=12, layers=2, heads=3, longest=16)
+
+
+def close(got, wanted, tolerance=1e-5):
+    torch.testing.assert_close(got, wanted, atol=tolerance, rtol=tolerance)
+
+
+def encoder() -> Bert:
+    model = Bert(SMALL).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.3)
+    return model
+
+
+def test_pattern_score_by_hand():
+    weights = torch.tensor([[[[0.5, 0.3, 0.2], [0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]]])
+    gold = torch.tensor([[[False, False, False], [True, False, False], [True, True, False]]])
+    close(heads.pattern_score(weights, gold), torch.tensor([(0.7 + 0.3) / 2]))
+
+
+def test_importance_is_the_gradient_of_the_gates():
+    model, examples = encoder(), [torch.randint(20, (1, 5)) for _ in range(3)]
+
+    def loss(gates, ids):
+        with gated(model, gates):
+            return model(ids)[0, 0, 0]
+
+    found, step = heads.head_importance(loss, torch.ones(2, 3), examples), 1e-2
+    for layer, head in ((0, 0), (1, 2)):
+        more, less = torch.ones(2, 3), torch.ones(2, 3)
+        more[layer, head], less[layer, head] = 1 + step, 1 - step
+        with torch.no_grad():
+            wanted = sum(abs(loss(more, ids) - loss(less, ids)) for ids in examples) / 3 / (2 * step)
+        close(found[layer, head], wanted, 1e-2)
+
+
+def test_queries_and_keys_give_the_weights():
+    model, ids = encoder(), torch.randint(20, (6,))
+    queries, keys = heads.queries_and_keys(model, ids)
+    assert queries.shape == keys.shape == (2, 3, 6, 4)
+    close((queries @ keys.mT / 2).softmax(dim=-1), torch.cat(recorded(model, "attention", ids[None])).detach())
+    assert not any(block.attention.qkv._forward_hooks for block in model.stack.blocks)
