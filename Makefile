@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 AS_ROOT := $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)  # as in a container; JupyterLab asks for it
+ROUNDS ?= 30  # of make fuzz
 
-.PHONY: lab test bench claims ready chromium notebooks format clean
+.PHONY: lab test fuzz bench claims ready chromium notebooks format clean
 
 lab: ready  ## set everything up and open the course in JupyterLab
 	JUPYTER_PREFER_ENV_PATH=1 $(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks $(AS_ROOT)
@@ -11,8 +12,11 @@ lab: ready  ## set everything up and open the course in JupyterLab
 test: ready chromium  ## set everything up and run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	OMP_NUM_THREADS=1 $(BIN)/pytest -p no:nbval -n 2 --dist worksteal
-	OMP_NUM_THREADS=1 $(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadfile -q notebooks
+	OMP_NUM_THREADS=1 PYTHONHASHSEED=0 $(BIN)/pytest -p no:nbval -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 PYTHONHASHSEED=0 $(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadfile -q notebooks
+
+fuzz: ready  ## the tests that draw at random, with new seeds: about a minute a round
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz.py --rounds $(ROUNDS) -n 2
 
 bench: ready  ## our code beside its peers: a quarter of an hour
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt nano-gpt  # nanoGPT's model, a peer
@@ -34,9 +38,10 @@ ready: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "The course needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,test]'
-	touch $@
+	@echo "Setting the course up in .venv: 170 packages, 2 GB on disk; two to five minutes the first time."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,test]'
+	@touch $@
 
 # The browser tests drive Chromium. CI on Debian installs it; elsewhere they are skipped where it is missing.
 chromium:
