@@ -111,18 +111,14 @@ class Block(nn.Module):
     ) -> Tensor:
         """x (batch, length, d), in a decoder also memory (batch, source length, d) → (batch, length, d)"""
 
-        def attend(h: Tensor) -> Tensor:
-            return self.dropout(self.attention(h, None, mask, self.shape.causal, cache))
+        def dropped(layer: nn.Module, **inputs) -> Callable[[Tensor], Tensor]:
+            return lambda h: self.dropout(layer(h, **inputs))
 
-        def look_across(h: Tensor) -> Tensor:
-            return self.dropout(self.cross(h, memory, memory_mask))
-
-        def transform(h: Tensor) -> Tensor:
-            return self.dropout(self.feed_forward(h))
-
-        layers, norms = [attend, transform], [self.attention_norm, self.feed_forward_norm]
+        parts = [(dropped(self.attention, mask=mask, causal=self.shape.causal, cache=cache), self.attention_norm)]
         if self.shape.cross:
-            layers, norms = [attend, look_across, transform], [norms[0], self.cross_norm, norms[1]]
+            parts.append((dropped(self.cross, memory=memory, mask=memory_mask), self.cross_norm))
+        parts.append((dropped(self.feed_forward), self.feed_forward_norm))
+        layers, norms = map(list, zip(*parts, strict=True))
         return self.combine(x, layers, norms, self.shape.pre_norm)
 
 
