@@ -17,7 +17,7 @@ import torch
 from IPython.display import HTML, display
 from torch import Tensor
 
-from course_lib.models.attention import attention, causal_mask
+from course_lib.models.attention import attention
 from course_lib.viz import figures
 
 INVITATION = "Run this cell for the interactive view (BertViz)."  # all that is seen where scripts do not run: GitHub
@@ -85,13 +85,7 @@ def model_view(
 
 
 def neuron_view(
-    queries: Tensor,
-    keys: Tensor,
-    tokens: Sequence[str],
-    layer: int = 0,
-    head: int = 0,
-    causal: bool = False,
-    alt: str = "",
+    queries: Tensor, keys: Tensor, tokens: Sequence[str], layer: int = 0, head: int = 0, alt: str = ""
 ) -> None:
     """How each weight comes about: query × key, number by number, their sum, the softmax. Click a token on the left.
 
@@ -106,14 +100,13 @@ def neuron_view(
             f"they are {tuple(queries.shape)} and {tuple(keys.shape)}."
         )
     queries, keys = _on_cpu(queries), _on_cpu(keys)
-    mask = causal_mask(queries.shape[-2], keys.shape[-2]) if causal else None
-    _, weights = attention(queries, keys, keys, mask)
+    _, weights = attention(queries, keys, keys)
     weights, tokens, _, _ = _checked(weights, tokens, None)
     _within("layer", layer, weights.shape[0])
     _within("head", head, weights.shape[1])
 
     # BertViz would run a model and a tokenizer of its own kind; these stand-ins hand it what we have. Of its kinds,
-    # "gpt2" leaves the tokens as they are.
+    # "gpt2" leaves the tokens as they are, but takes it that none looks ahead.
     layers = [
         {"attn": weights[i, None], "queries": queries[i, None], "keys": keys[i, None]} for i in range(len(weights))
     ]
@@ -122,8 +115,7 @@ def neuron_view(
     view = bertviz_neuron_view.show(
         model, "gpt2", tokenizer, "recorded", display_mode="light", layer=layer, head=head, html_action="return"
     )
-    if not causal:
-        view.data = view.data.replace('"bidirectional": false', '"bidirectional": true', 1)
+    view.data = view.data.replace('"bidirectional": false', '"bidirectional": true', 1)
     _show(view, width=1020)
 
     _picture(weights[layer, head], tokens, tokens, f"Layer {layer}, head {head}", alt)

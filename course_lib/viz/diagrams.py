@@ -10,7 +10,7 @@ from course_lib.viz.figures import PALETTE
 ATTENTION, LOOK, OTHER = PALETTE[0], PALETTE[1], "#666666"  # a look at oneself, a look at the source, the rest
 
 
-def encoder_decoder(ax: Axes, layers: int = 6) -> None:
+def encoder_decoder(ax: Axes) -> None:
     """The Transformer of 2017: what is read goes up on the left, what is written goes up on the right."""
     ax.set(xlim=(0, 10), ylim=(-0.5, 8.8))
     ax.axis("off")
@@ -33,7 +33,7 @@ def encoder_decoder(ax: Axes, layers: int = 6) -> None:
             _arrow(ax, (x, low + 0.33), (x, high - 0.33))
     for x, bottom, top in ((1.6, 2.15, 5.6), (6.2, 2.15, 7.2)):
         ax.plot([x - 1.55, x + 1.55, x + 1.55, x - 1.55, x - 1.55], [bottom, bottom, top, top, bottom], color="#999999")
-        ax.text(x - 1.45, top - 0.12, f"{layers} ×", va="top")
+        ax.text(x - 1.45, top - 0.12, "6 ×", va="top")
     for x, names in columns.items():  # the path around each layer, and the norm where it comes back
         for name, y in zip(names, heights[x], strict=True):
             if "attention" in name or "feed" in name:

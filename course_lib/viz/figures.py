@@ -4,9 +4,8 @@
 >>> viz.curves(ax, {"LSTM": (steps, loss), "Transformer": (steps, other_loss)}, x="step", y="loss")
 >>> viz.show(fig, alt="Loss of both models falls; the Transformer's falls faster.")
 
-A model keeps its colour, marker and line all course long (:data:`COLOURS`, :func:`look`), so a reader who cannot tell
-the colours apart still can tell the curves apart. BertViz's interactive views are in :mod:`course_lib.viz.bertviz`
-and are offered here too: ``viz.head_view``, ``viz.model_view``, ``viz.neuron_view``.
+A model keeps its colour, marker and line all course long (`COLOURS`, `look`), so a reader who cannot tell the colours
+apart still can tell the curves apart.
 """
 
 import base64
@@ -29,7 +28,7 @@ DPI = 100  # pixels an inch as shown
 SHARPNESS = 1.5  # stored pixels for each shown one: sharp text on dense screens, small files
 
 # Every pair stays apart (≥ 0.07 in OKLab) for normal sight and simulated protanopia, deuteranopia and tritanopia, and
-# every colour has a contrast ≥ 3 on white: tests/viz/test_viz.py measures both.
+# every colour has a contrast ≥ 3 on white: tests/viz/test_figures.py measures both.
 PALETTE = ("#086fba", "#d47c07", "#729f68", "#b4229b", "#90680f", "#448cff", "#332255", "#808080")
 
 _LOOKS = {  # name: (colour, marker, line style)
@@ -221,10 +220,11 @@ def _space(ax: Axes) -> np.ndarray:
     return ax.figure.get_size_inches() / (columns, rows)
 
 
-def learning_curves(ax: Axes, histories: Mapping[str, Any], smooth: int = 1, y: str = "loss", **options) -> None:
+def learning_curves(ax: Axes, histories: Mapping[str, Any], smooth: int = 1, **options) -> None:
     """Training curves of ``{name: history}``, where a history has ``steps`` and ``loss`` or is the pair of both.
 
-    ``smooth`` draws the mean over that many neighbouring records, above the faint records themselves.
+    ``smooth`` draws the mean over that many neighbouring records, above the faint records themselves. ``options`` are
+    those of `curves`.
     """
     if smooth < 1:
         raise ValueError(f"smooth is {smooth}; expected 1 or more.")
@@ -237,7 +237,7 @@ def learning_curves(ax: Axes, histories: Mapping[str, Any], smooth: int = 1, y: 
             window = np.ones(smooth) / smooth
             steps, loss = np.convolve(steps, window, mode="valid"), np.convolve(loss, window, mode="valid")
         lines[name] = (steps, loss)
-    curves(ax, lines, x=options.pop("x", "step"), y=y, **options)
+    curves(ax, lines, **{"x": "step", "y": "loss"} | options)
 
 
 def heatmap(

@@ -6,13 +6,11 @@ from comparing import close, seeds
 from torch import nn
 from torch.nn import functional as F
 
-from course_lib import viz
 from course_lib.models.attention import causal_mask, padding_mask, target_mask
 from course_lib.models.transformer import Shape, Stack
 from course_lib.models.translator import decoder_block
 from course_lib.pretrained import copy_stack_weights
 from course_lib.training import smoothed_loss
-from course_lib.viz import diagrams, figures
 
 CASES = pytest.mark.parametrize("seed", seeds(12))
 
@@ -68,11 +66,3 @@ def test_decoder_wired_by_hand_equals_nn_transformer(seed):
     expected = theirs(source, target, tgt_mask=~mask[0, 0], src_key_padding_mask=hidden, memory_key_padding_mask=hidden)
     close(x, expected, "output")
     close(decoder(target, memory=memory, memory_mask=true), expected, "the library's own stack")
-
-
-def test_the_architecture_is_drawn():
-    fig, ax = viz.figure()
-    diagrams.encoder_decoder(ax, layers=2)
-    words = {text.get_text() for text in ax.texts}
-    assert {"cross-attention", "masked self-attention", "2 ×"} <= words
-    figures.plt.close(fig)

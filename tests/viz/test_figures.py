@@ -5,10 +5,8 @@ import io
 import itertools
 import json
 import re
-import warnings
 from types import SimpleNamespace
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -17,36 +15,7 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from course_lib import viz
-from course_lib.models import attention as attending
-from course_lib.viz import bertviz as bertviz_offline
 from course_lib.viz import figures
-
-
-@pytest.fixture(autouse=True)
-def _course_style():
-    """The course's look without a window; no figure left open, no warning."""
-    matplotlib.use("agg")
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", ResourceWarning)  # BertViz leaves its files open
-        viz.style()
-        yield
-    plt.close("all")
-
-
-@pytest.fixture
-def shown(monkeypatch) -> list:
-    """What the notebook would be given: (data, metadata) of each output."""
-    outputs = []
-
-    def display(data, metadata=None, raw=False):
-        assert raw
-        outputs.append((data, metadata))
-
-    monkeypatch.setattr(figures, "display", display)
-    monkeypatch.setattr(bertviz_offline, "display", display)
-    return outputs
-
 
 # --- show -------------------------------------------------------------------------------------------------------------
 
@@ -322,110 +291,12 @@ def test_heatmap_says_what_is_wrong(matrix, rows, message):
         viz.heatmap(ax, matrix, rows)
 
 
-# --- BertViz ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def queries_keys():
-    return torch.randn(2, 2, 3, 5, 4, generator=torch.Generator().manual_seed(0))  # 2 layers, 3 heads, 5 tokens
-
-
-def weights_of(queries, keys, mask=None):
-    return attending.attention(queries, keys, keys, mask)[1]
-
-
-@pytest.fixture
-def attention(queries_keys):
-    return [layer[None] for layer in weights_of(*queries_keys)]
-
-
-TOKENS = ["[CLS]", "the", "</script>", "3.14159265", "[SEP]"]
-
-
-@pytest.mark.parametrize("view", ["head_view", "model_view", "neuron_view"])
-def test_a_view_loads_nothing_and_has_a_picture(shown, attention, queries_keys, view):
-    arguments = (*queries_keys, TOKENS) if view == "neuron_view" else (attention, TOKENS)
-    getattr(viz, view)(*arguments)
-    html = shown[0][0]["text/html"]
-    assert "<script src" not in html
-    assert html.count("</script>") == 1
-    assert '"3.14159265"' in html  # tokens are not rounded, weights are
-    assert len(html) < 420_000
-    assert shown[1][1]["image/png"]["alt"]
-
-
-def test_cross_attention_has_two_lists_of_tokens(shown, attention):
-    viz.head_view([layer[..., :2] for layer in attention], TOKENS, ["le", "chat"], heads=[1], alt="Seen.")
-    assert '"right_text": ["le", "chat"]' in shown[0][0]["text/html"]
-    assert shown[1][1]["image/png"]["alt"] == "Seen."
-
-
-def test_a_causal_neuron_view_gives_the_future_no_weight(queries_keys):
-    weights = weights_of(*queries_keys, attending.causal_mask(*[queries_keys[0].shape[-2]] * 2))
-    assert weights.triu(1).abs().max() == 0
-    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda a: (), "attn_implementation='eager'"),
-        (lambda a: [torch.cat([x, x]) for x in a], "batch of one"),
-        (lambda a: [x[..., :3] for x in a], "5 queries × 3 keys"),
-        (lambda a: [x * torch.nan for x in a], "not finite"),
-        (lambda a: [x[0, 0] for x in a], r"\(1, heads, queries, keys\)"),
-    ],
-)
-def test_views_say_what_is_wrong(shown, attention, change, message):
-    with pytest.raises(ValueError, match=message):
-        viz.head_view(change(attention), TOKENS)
-    assert shown == []
-
-
-def test_views_know_their_layers_and_heads(shown, attention, queries_keys):
-    with pytest.raises(ValueError, match="layer 2 does not exist: there are 2"):
-        viz.head_view(attention, TOKENS, layer=2)
-    with pytest.raises(ValueError, match="head 3 does not exist: there are 3"):
-        viz.neuron_view(*queries_keys, TOKENS, head=3)
-    assert shown == []
-
-
-def test_a_missing_library_is_named(monkeypatch):
-    bertviz_offline.libraries.cache_clear()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match="pip install mpld3"):
-        bertviz_offline.libraries()
-
-
-class WithoutDouble(torch.Tensor):
-    """Like a tensor on Apple's GPUs: no float64, and nothing to do with tensors of the CPU, until it is moved there."""
-
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        if func is torch.Tensor.cpu:
-            return args[0].as_subclass(torch.Tensor)
-        made = super().__torch_function__(func, types, args, kwargs)
-        with torch._C.DisableTorchFunctionSubclass():
-            if any(isinstance(x, torch.Tensor) and not isinstance(x, cls) for x in args):
-                raise RuntimeError("Expected all tensors to be on the same device.")
-            if isinstance(made, torch.Tensor) and made.dtype == torch.float64:
-                raise TypeError("Cannot convert a MPS Tensor to float64 dtype.")
-        return made
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_views_of_a_gpu_without_float64(shown, attention, queries_keys, causal):
-    with pytest.raises(TypeError, match="float64"):
-        attention[0].as_subclass(WithoutDouble).double()
-    viz.head_view([layer.as_subclass(WithoutDouble) for layer in attention], TOKENS)
-    viz.neuron_view(*queries_keys.as_subclass(WithoutDouble), TOKENS, causal=causal)
-    assert [kind for data, _ in shown for kind in data if kind.startswith("image")] == ["image/png"] * 2
+# --- bars ---------------------------------------------------------------------------------------------------------
 
 
 def test_bars_have_their_numbers_and_the_first_is_on_top():
-    fig, ax = plt.subplots()
+    _, ax = viz.figure()
     viz.bars(ax, {"a": torch.tensor(0.25), "b": 1.0}, chance=0.5)
     assert [bar.get_width() for bar in ax.patches] == [0.25, 1.0]
     assert [text.get_text() for text in ax.texts] == ["0.25", "1.00"]
     assert ax.yaxis_inverted()
-    plt.close(fig)
