@@ -293,10 +293,8 @@ def copy_stack_weights(stack: Stack, theirs: nn.TransformerEncoder | nn.Transfor
     for ours, layer in zip(stack.blocks, theirs.layers, strict=True):
         attentions, norms = [(ours.attention, layer.self_attn)], [ours.attention_norm, ours.feed_forward_norm]
         if ours.shape.cross:
-            attentions, norms = (
-                [*attentions, (ours.cross, layer.multihead_attn)],
-                [*norms[:1], ours.cross_norm, norms[1]],
-            )
+            attentions.append((ours.cross, layer.multihead_attn))
+            norms.insert(1, ours.cross_norm)
         for mine, other in attentions:
             mine.qkv.weight.copy_(other.in_proj_weight)
             mine.qkv.bias.copy_(other.in_proj_bias)

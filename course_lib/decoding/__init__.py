@@ -38,9 +38,9 @@ __all__ = [
     "greedy",
     "log_probability",
     "min_p",
+    "one_filter_each",
     "repetition_penalty",
     "sample",
-    "one_filter_each",
     "temperature",
     "walk",
 ]

@@ -40,7 +40,7 @@ def common_start(rows: Sequence[Tensor]) -> int:
 
 
 @torch.no_grad()
-def through(
+def states_after(
     blocks: Iterable[nn.Module], rows: Sequence[Tensor], start: int = 0, batch: int = 32, progress: bool = True
 ) -> list[Tensor]:
     """What causal blocks make of rows (length, d) of any lengths: as many rows of the same shapes.
@@ -78,7 +78,7 @@ def next_log_p(model: GPT, prompts: Sequence[Tensor], batch: int = 32, progress:
     """
     refuse_a_table_of_places(model)
     rows = [model.embed(prompt.to(model.embed.weight.device)) for prompt in prompts]
-    states = through(model.stack.blocks, rows, common_start(prompts), batch, progress)
+    states = states_after(model.stack.blocks, rows, common_start(prompts), batch, progress)
     last = model.stack.norm(torch.stack([each[-1] for each in states]))  # (prompts, d): only these are read out
     return model.read_out(last, model.embed.weight).float().log_softmax(dim=-1).cpu().detach()
 

@@ -5,6 +5,8 @@
     elman_step = lab.check("1.1", elman_step)  # ✓ yours goes on · ○ not attempted, or ✗ why: the library's goes on
     lab.hint("1.1")                            # a nudge; again: a sketch; again: the solution
     lab.claim("Gradients vanish", ratio, below=0.01, source="S3")
+    lab.same("nn.LSTM", ours, theirs)          # a quiet line where both are equal, an error where they are not
+    fit(…, checkpoint=lab.checkpoint("LSTM"))  # a training that a cut session goes on with
     lab.summary()
 
 What a student sees is HTML; the same words as plain text are stored beside it, and tests compare both. What differs
@@ -154,11 +156,8 @@ class Lab:
         self._guesses[key] = guess
         if guess is not None:
             progress.update(self.lesson, lambda record: record.setdefault("guesses", {}).update({key: repr(guess)}))
-        display(
-            Panel(
-                "", f"Prediction: {key}", ["noted" if guess is not None else "none yet: write yours in the cell above"]
-            )
-        )
+        said = "noted" if guess is not None else "none yet: write yours in the cell above"
+        display(Panel("", f"Prediction: {key}", [said]))
 
     def reveal(self, key: str, measured: Any) -> None:
         """The measurement beside the guess."""
@@ -174,15 +173,13 @@ class Lab:
         if above is None and below is None:
             raise ValueError(f"The claim {text!r} has no bound: give above=, below=, or both.")
         value = float(value.detach() if isinstance(value, torch.Tensor) else value)
-        bound = " and ".join(
-            f"{word} {limit:g}" for word, limit in (("above", above), ("below", below)) if limit is not None
-        )
+        limits = {"above": above, "below": below}
+        bound = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
         holds = not math.isnan(value) and (above is None or value > above) and (below is None or value < below)
         state = "unasserted" if self.profile == "smoke" else "held" if holds else "failed"
         self.claims[text] = Claim(text, bound, source, value, state)
-        notice = (
-            "" if state != "failed" else "It did not hold here. If you changed the experiment, that is a finding: why?"
-        )
+        why = "It did not hold here. If you changed the experiment, that is a finding: why?"
+        notice = why if state == "failed" else ""
         extra = f"<div>measured {here(short(value))}</div>"
         display(Panel(MARKS[state], f"Claim: {text}", [f"expected {bound} · {source}", notice], html_only=extra))
 
@@ -219,32 +216,22 @@ class Lab:
         claims = self.claims.values()
         lines = [f"{MARKS[self.states[id]]} {id} {exercise.title}" for id, exercise in self.exercises.items()]
         text = [f"{MARKS[claim.state]} {claim.text} ({claim.bound}, {claim.source})" for claim in claims]
-        head = "".join(
-            f"<th style='text-align:left'>{name}</th>" for name in ("", "claim", "expected", "measured", "source")
-        )
-        rows = "".join(
-            "<tr>" + "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells) + "</tr>"
-            for cells in (
-                (MARKS[claim.state], inline(claim.text), claim.bound, here(short(claim.value)), claim.source)
-                for claim in claims
-            )
-        )
-        right = sum(state == "passed" for state in self.states.values())
-        title = (
-            f"Lesson {self.lesson}: {right} of {len(self.exercises)} exercises solved, {len(claims)} claims measured"
-        )
-        measured = {claim.text: short(claim.value) for claim in claims}
-        progress.update(self.lesson, lambda record: record.update(claims=measured))
-        table = f"<table style='margin:.5em 0 0 0'><tr>{head}</tr>{rows}</table>" if claims else ""
+        rows = [_table_row("th", "", "claim", "expected", "measured", "source")]
+        for claim in claims:
+            measured = here(short(claim.value))
+            rows.append(_table_row("td", MARKS[claim.state], inline(claim.text), claim.bound, measured, claim.source))
+        solved = f"{sum(state == 'passed' for state in self.states.values())} of {len(self.exercises)} exercises solved"
+        title = f"Lesson {self.lesson}: {solved}, {len(claims)} claims measured"
+        values = {claim.text: short(claim.value) for claim in claims}
+        progress.update(self.lesson, lambda record: record.update(claims=values))
+        table = f"<table style='margin:.5em 0 0 0'>{''.join(rows)}</table>" if claims else ""
         display(Panel("", title, lines, html_only=table, text_only=text))
         for file in progress.path().parent.glob(f"{self.lesson}_*_{self.profile}_{self.seed}.checkpoint"):
             file.unlink(missing_ok=True)
         failed = [claim for claim in claims if claim.state == "failed"]
         if failed:
-            found = "; ".join(
-                f"{claim.text}: {claim.bound} expected, {short(claim.value)} measured" for claim in failed
-            )
-            raise ClaimFailed(f"{len(failed)} claim(s) did not hold here. {found}")
+            found = [f"{claim.text}: {claim.bound} expected, {short(claim.value)} measured" for claim in failed]
+            raise ClaimFailed(f"{len(failed)} claim(s) did not hold here. {'; '.join(found)}")
 
     def progress(self) -> None:
         """How far you are in every lesson you have opened."""
@@ -252,9 +239,8 @@ class Lab:
         lines = []
         for lesson, entry in sorted(record.items()):
             states = [exercise["state"] for exercise in entry.get("exercises", {}).values()]
-            lines.append(
-                f"{lesson}: {''.join(MARKS.get(s, '') for s in states) or '○'} {states.count('passed')} solved"
-            )
+            marks = "".join(MARKS.get(state, "") for state in states) or "○"
+            lines.append(f"{lesson}: {marks} {states.count('passed')} solved")
         display(Panel("", "Your progress", [notice, *lines] if lines else [notice, "nothing recorded yet"]))
 
     def _budget_lines(self) -> list[str]:
@@ -275,6 +261,11 @@ def _record(record: dict, id: str, state: str) -> None:
         entry["attempts"] += 1
     if entry["state"] != "passed" and state != "untouched":
         entry["state"] = state
+
+
+def _table_row(kind: str, *cells: str) -> str:
+    """HTML of one row of a table; ``kind`` is th or td."""
+    return "<tr>" + "".join(f"<{kind} style='text-align:left'>{cell}</{kind}>" for cell in cells) + "</tr>"
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

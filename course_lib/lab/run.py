@@ -50,9 +50,7 @@ def execute(notebook: NotebookNode, folder: Path = FOLDER, **environment: str) -
     client = Client(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     client.extra_arguments = ["--log-level=ERROR"]  # of the kernel itself, not of the lesson
     client.execute(env=os.environ | environment)
-    spec = get_kernel_spec(
-        "python3"
-    )  # as JupyterLab writes it on opening: other words would mark the lesson as changed
+    spec = get_kernel_spec("python3")  # JupyterLab writes this on opening: other words would mark a lesson as changed
     notebook.metadata.kernelspec = {"name": "python3", "display_name": spec.display_name, "language": spec.language}
     notebook.metadata.pop("widgets", None)  # the state of widgets: GitHub refuses to show notebooks that carry it
     for cell in notebook.cells:

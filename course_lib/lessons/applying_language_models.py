@@ -1,5 +1,5 @@
-"""Rivals of a sentence encoder (static vectors, tf-idf), an index of a library that searches at scale, and labelled
-corpora as instructions with answers, as FLAN was made (Wei et al. 2022): an instruction above each text."""
+"""Lesson 10: rivals of a sentence encoder (static vectors, tf-idf), an index of a library that searches at scale, and
+labelled corpora as instructions with answers, as FLAN was made (Wei et al. 2022): an instruction above each text."""
 
 import math
 import os

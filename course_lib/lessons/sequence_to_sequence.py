@@ -1,4 +1,4 @@
-"""From sentence pairs to translations and back to a score: choosing pairs, writing all sentences at once, links."""
+"""Lesson 07: from sentence pairs to translations and back to a score: choosing pairs, writing all at once, links."""
 
 from collections import Counter
 from collections.abc import Iterable

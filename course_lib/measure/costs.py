@@ -27,11 +27,11 @@ def utilisation(operations: float, chips: int, hours: float, peak: float) -> flo
     return operations / (chips * hours * 3600 * peak)
 
 
-def energy(watts: float, hours: float, overhead: float = OVERHEAD) -> float:
+def energy(watts: float, hours: float) -> float:
     """Kilowatt-hours, those of the building included."""
-    return watts * hours / 1000 * overhead
+    return watts * hours / 1000 * OVERHEAD
 
 
-def carbon(kilowatt_hours: float, pounds_per_kwh: float = POUNDS_PER_KWH) -> float:
+def carbon(kilowatt_hours: float) -> float:
     """Pounds of CO₂ equivalent (one pound is 0.454 kg)."""
-    return kilowatt_hours * pounds_per_kwh
+    return kilowatt_hours * POUNDS_PER_KWH

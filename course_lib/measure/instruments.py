@@ -88,9 +88,8 @@ def training_memory(model: nn.Module, loss: Callable[[], Tensor]) -> tuple[int, 
     optimizer = adamw(trained, lr=0.0)
     loss().backward()
     optimizer.step()
-    kept = [p.grad for p in trained] + [
-        mean for state in optimizer.state.values() for mean in state.values() if mean.dim()
-    ]
+    means = [mean for state in optimizer.state.values() for mean in state.values() if mean.dim()]
+    kept = [p.grad for p in trained] + means
     model.zero_grad()
     return sum(p.numel() for p in trained), sum(tensor.nbytes for tensor in kept)
 

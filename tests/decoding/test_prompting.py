@@ -51,10 +51,10 @@ def test_complete_writes_what_greedy_writes_for_each_prompt_alone(lm, shared):
 
 
 @pytest.mark.parametrize("start", [0, 4])
-def test_through_is_each_row_alone(lm, start):
+def test_states_after_blocks_are_those_of_each_row_alone(lm, start):
     beginning = torch.randn(start, 16)
     rows = [torch.cat([beginning, torch.randn(n, 16)]) for n in (5, 2, 8, 3)]
-    found = prompting.through(lm.stack.blocks, rows, start, batch=3, progress=False)
+    found = prompting.states_after(lm.stack.blocks, rows, start, batch=3, progress=False)
     for row, states in zip(rows, found, strict=True):
         alone = row[None]
         for block in lm.stack.blocks:
