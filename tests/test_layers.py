@@ -109,3 +109,7 @@ def test_tests_stand_in_rooms_like_the_librarys():
     others = {"benchmarks", "browser", "notebooks", "parity"}  # of scripts, views, lessons, peers
     folders = {path.parent.relative_to(TESTS).parts[0] for path in TESTS.rglob("*/test_*.py")}
     assert folders - others <= set(ROOMS)
+    for path in TESTS.glob("*/test_*.py"):
+        room, module = path.parent.name, path.stem.removeprefix("test_")
+        if room not in others | {"exercises"}:  # proved together: answers, slips, mutants
+            assert f"{room}.{module}" in MODULES or module == room, f"{path}: no such module in the room"

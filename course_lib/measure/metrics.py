@@ -85,7 +85,7 @@ def chance_of_counts(counts: Tensor, p: Tensor) -> float:
     return float(torch.special.gammaincc(torch.tensor((len(expected) - 1) / 2, dtype=chi2.dtype), chi2 / 2))
 
 
-# ── BLEU ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# --- BLEU ---
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Counter:
@@ -163,7 +163,7 @@ def corpus_bleu(candidates: list[list[str]], references: list[list[list[str]]], 
     return 100 * penalty * math.exp(sum(logarithms) / n)
 
 
-# ── Labels, entities, answers, alignments ─────────────────────────────────────────────────────────────────────────────
+# --- Labels, entities, answers, alignments ---
 
 
 def harmonic(right: int, predicted: int, actual: int) -> float:

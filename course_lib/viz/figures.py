@@ -207,9 +207,8 @@ def _legend_outside(ax: Axes, where: str, lines: Mapping[str, np.ndarray]) -> No
         place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "ncols": columns, "columnspacing": 1.2}
         title = ax.get_title(loc="left")
         ax.set_title("")
-        place |= (
-            {"title": title, "alignment": "left", "title_fontsize": plt.rcParams["axes.titlesize"]} if title else {}
-        )
+        if title:
+            place |= {"title": title, "alignment": "left", "title_fontsize": plt.rcParams["axes.titlesize"]}
     ax.legend([handles[i] for i in order], [names[i] for i in order], handlelength=3.2, **place)
 
 

@@ -1,5 +1,7 @@
 """The pieces of lesson 07 equal PyTorch's: label smoothing, the masks, and the architecture of 2017 wired by hand."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from comparing import close, seeds
@@ -52,7 +54,7 @@ def test_decoder_wired_by_hand_equals_nn_transformer(seed):
     for parameter in theirs.parameters():
         nn.init.normal_(parameter)
     shape = Shape(d=d, heads=heads, layers=2, d_ff=12, activation="relu", pre_norm=False)
-    encoder, decoder = Stack(shape), Stack(Shape(**{**vars(shape), "cross": True, "causal": True}))
+    encoder, decoder = Stack(shape), Stack(replace(shape, cross=True, causal=True))
     copy_stack_weights(encoder, theirs.encoder)
     copy_stack_weights(decoder, theirs.decoder)
     source, target = torch.randn(batch, source_length, d), torch.randn(batch, target_length, d)

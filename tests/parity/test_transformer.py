@@ -1,5 +1,7 @@
 """Blocks, stacks and language models equal PyTorch's and transformers' on the same weights, forward and backward."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from comparing import RUN, close, seeds
@@ -95,7 +97,7 @@ def test_encoder_block_equals_pytorch(seed):
 @pytest.mark.usefixtures("device")
 def test_decoder_block_equals_pytorch(seed):
     shape, batch, length = drawn(seed)
-    shape = Shape(**{**vars(shape), "causal": True, "cross": True})
+    shape = replace(shape, causal=True, cross=True)
     ours, theirs = Block(shape), theirs_of(nn.TransformerDecoderLayer, shape)
     copy_block(ours, theirs)
     x, other = (torch.randn(batch, length, shape.d).requires_grad_() for _ in range(2))
@@ -119,7 +121,7 @@ def test_encoder_and_decoder_equal_nn_transformer(seed, device):
     theirs = nn.Transformer(
         shape.d, shape.heads, 2, 2, shape.d_ff, 0.0, shape.activation, batch_first=True, norm_first=shape.pre_norm
     )
-    encoder, decoder = Stack(shape), Stack(Shape(**{**vars(shape), "causal": True, "cross": True}))
+    encoder, decoder = Stack(shape), Stack(replace(shape, causal=True, cross=True))
     if not shape.pre_norm:  # nn.Transformer always ends in a norm; the 2017 paper has none there
         theirs.encoder.norm, theirs.decoder.norm = None, None
     for stack, their_stack in ((encoder, theirs.encoder), (decoder, theirs.decoder)):

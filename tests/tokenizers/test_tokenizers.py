@@ -1,8 +1,8 @@
-"""Words as tokens: a vocabulary, words and marks, and words of several pieces."""
+"""Words as tokens: a vocabulary, words and marks."""
 
 import pytest
 
-from course_lib.tokenizers import Vocabulary, WordPiece, words_and_marks
+from course_lib.tokenizers import Vocabulary, words_and_marks
 
 
 def test_words_are_small_and_marks_stand_alone():
@@ -21,11 +21,3 @@ def test_vocabulary_round_trip_and_padding():
         letters.encode("ax")
     with pytest.raises(ValueError, match="at least one token"):
         Vocabulary([])
-
-
-def test_words_of_several_pieces():
-    words = ["[UNK]", "[CLS]", "[SEP]", ".", "cat", "sleep", "##s"]
-    tokenizer = WordPiece({word: i for i, word in enumerate(words)})
-    ids, places = tokenizer.encode_words(["cat", "sleeps", "\u200b", "."])
-    assert [words[i] for i in ids] == ["[CLS]", "cat", "sleep", "##s", "[UNK]", ".", "[SEP]"]
-    assert places.tolist() == [1, 2, 4, 5]
