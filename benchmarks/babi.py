@@ -68,9 +68,8 @@ def trained(hops: int, inputs, targets, words: int, answers: int, longest: int, 
         with_replacement(inputs, targets, torch.ones(len(targets), dtype=torch.bool), 32), nothing=words + 1
     )
     settings = {"optimizer": torch.optim.SGD, "clip": 40 / 32, "seed": seed, "progress": False}
-    network.hop = memory.linear_hop
-    fit(network, batches, steps=steps // 4, lr=0.15, **settings)
-    network.hop = memory.hop
+    with memory.linear_start(network):
+        fit(network, batches, steps=steps // 4, lr=0.15, **settings)
     history = fit(network, batches, steps=steps, lr=0.3, schedule=cosine, **settings)
     return network, history.loss[-100:].mean()
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib.models.memory_network import MemoryNetwork, hop, linear_hop
+from course_lib.models.memory_network import MemoryNetwork, hop, linear_hop, linear_start
 
 
 def test_one_hop_by_its_formula():
@@ -27,6 +27,20 @@ def test_a_linear_hop_weighs_by_the_scores_themselves():
     assert torch.allclose(weights, (keys @ q[..., None])[..., 0] * mask, atol=1e-6)
     assert torch.allclose(new, q + (weights[:, None] @ values)[:, 0], atol=1e-5)
     assert torch.allclose(linear_hop(q, keys, values)[1][0], weights[0])
+
+
+def test_a_linear_start_ends_with_its_block():
+    def turned(*inputs):
+        q, weights = hop(*inputs)
+        return -q, weights
+
+    torch.manual_seed(0)
+    model = MemoryNetwork(words=9, answers=5, d=8, hops=2, facts=6, longest=4, hop=turned)
+    facts, question = torch.randint(1, 9, (2, 3, 4)), torch.randint(1, 9, (2, 4))
+    before = model(facts, question)
+    with linear_start(model):
+        assert not torch.allclose(model(facts, question), before, atol=1e-3)
+    assert torch.equal(model(facts, question), before)
 
 
 def test_missing_facts_do_not_count_and_the_order_of_facts_does():
