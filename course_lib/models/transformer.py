@@ -111,14 +111,21 @@ class Block(nn.Module):
     ) -> Tensor:
         """x (batch, length, d), in a decoder also memory (batch, source length, d) → (batch, length, d)"""
 
-        def dropped(layer: nn.Module, **inputs) -> Callable[[Tensor], Tensor]:
-            return lambda h: self.dropout(layer(h, **inputs))
+        def attend(h: Tensor) -> Tensor:
+            return self.dropout(self.attention(h, mask=mask, causal=self.shape.causal, cache=cache))
 
-        parts = [(dropped(self.attention, mask=mask, causal=self.shape.causal, cache=cache), self.attention_norm)]
+        def look_across(h: Tensor) -> Tensor:
+            return self.dropout(self.cross(h, memory, memory_mask))
+
+        def transform(h: Tensor) -> Tensor:
+            return self.dropout(self.feed_forward(h))
+
         if self.shape.cross:
-            parts.append((dropped(self.cross, memory=memory, mask=memory_mask), self.cross_norm))
-        parts.append((dropped(self.feed_forward), self.feed_forward_norm))
-        layers, norms = map(list, zip(*parts, strict=True))
+            layers = [attend, look_across, transform]
+            norms = [self.attention_norm, self.cross_norm, self.feed_forward_norm]
+        else:
+            layers = [attend, transform]
+            norms = [self.attention_norm, self.feed_forward_norm]
         return self.combine(x, layers, norms, self.shape.pre_norm)
 
 
