@@ -66,22 +66,31 @@ A room is a folder or a file of this level. It imports only rooms above it, from
         progress.py         the student's record, one JSON file
         budgets.py          how much a lesson takes on a CPU, on a GPU, in the tests
         run.py              run a lesson and store its outputs
-    exercises/              a module a lesson: the answer key's pieces, slips, hints
-    lessons/                a module a lesson: what that lesson alone needs
+    exercises/              rnn_limits.py for 01_rnn_limits, and so on: the answer key's pieces, slips, hints
+    lessons/                by the same names, where there is need: what that lesson alone uses, and its budgets
     colab.py                installs what Colab lacks
     cli.py                  python -m course_lib: fetch, doctor, run
 
-Where would it go? `models/x.py` is tested in `tests/models/test_x.py`, and beside its peers in `tests/parity/`. A new
-file needs its line here (a test looks), and no other registration.
+Where would it go? `<room>/x.py` is tested in `tests/<room>/test_x.py`; what has a peer (PyTorch, transformers,
+sacrebleu) is compared with it in `tests/parity/`, by subject, and some modules only there. A new file needs its line
+here, but in `exercises/` and `lessons/`. What lessons import from a room (`from course_lib.training import cosine`)
+stands in the room's `__init__.py`, too. No public name may mean two things. `tests/test_layers.py` looks at all this.
 
-- A mask of another shape (local, strided, sparse): a function beside `causal_mask` in `models/attention.py`. A `Stack`
-  takes it as it is; `GPT` and `Bert` would have to pass it on.
+- A mask of another shape (local, strided, sparse): a function beside `causal_mask` in `models/attention.py`, its price
+  in `measure/costs.py`. A `Stack` takes it as it is; `GPT` and `Bert` would have to pass it on.
+- Whatever `GPT` can newly be (another mask, other positions) has a second reader, `fast/next_token.py`: compute it
+  there, or refuse it in `NextToken.fits`; and add it to the shapes of `tests/parity/test_decoding.py`.
 - Another architecture (a ViT): a file in `models/`; its published weights: an entry in `course_lib/data/catalogue.py`
-  and a function in `pretrained.py`.
+  and a function in `pretrained.py`. Images: a fetched corpus with a column of lists, as `glove_50d` has one;
+  `batches.with_replacement` draws from any tensors.
 - A new corpus: an entry in `course_lib/data/catalogue.py`, which is the register, and a row of the repository's
   `data/README.md`. One that is fetched takes a reader in `readers.py`; one that we have made is a CSV file in the
-  repository's `data/`, with its sum. Its test: `tests/data/corpora/`.
+  repository's `data/` (texts, labels, whole numbers; a column `split`), with its sum in `data/SHA256SUMS`. Tests in
+  `tests/data/corpora/`: `test_fetched.py`, `test_written_by_hand.py`, or `test_<name>.py` if a script makes it.
+- A rule for sampling: a filter in `decoding/pieces.py` and a field of its `Filters`, which every sampling takes;
+  another search: `decoding/search.py`.
 - A new exercise: `exercises/<lesson>.py`; the answers that prove its checks: `tests/exercises/answers_<lesson>.py`.
-- Something for a whole class (grade a folder of notebooks): a command of `cli.py`. `lab/run.py` runs one notebook;
-  the verdict on each exercise (`lab/grading.py`) lands in the record that `lab/progress.py` reads.
+- Something for a whole class (grade a folder of notebooks): a command of `cli.py`, its work a file in `lab/`.
+  `lab/run.py` runs one notebook (`execute` leaves the file alone and stops at the first error); the verdict on each
+  exercise (`lab/grading.py`) lands in the record that `lab/progress.py` reads, one for each `COURSE_PROGRESS`.
 """

@@ -94,7 +94,8 @@ class NextToken:
         return (
             type(model) is GPT
             and model.shape.pre_norm
-            and model.shape.positions != "alibi"
+            and model.shape.positions in ("learned", "sinusoidal", "rotary", "none")
+            and not any(each.attention.alibi for each in model.stack.blocks)
             and not (model.training and model.shape.dropout)
             and all(each.combine is block for each in model.stack.blocks)
             and all(type(m) in PIECES and not m._forward_hooks and not m._forward_pre_hooks for m in model.modules())

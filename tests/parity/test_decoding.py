@@ -20,6 +20,7 @@ from course_lib.decoding import (
 from course_lib.decoding.speculative import acceptance, speculative
 from course_lib.fast.next_token import Matrix, NextToken, PackedMatrix
 from course_lib.models.gpt import GPT, GPTShape
+from course_lib.models.positions import alibi
 
 CASES = pytest.mark.parametrize("seed", seeds(4))
 # Llama's norms compute in float32 even in a double model, and near ties may then fall either way: fixed seeds only.
@@ -356,6 +357,9 @@ def test_the_quick_way_is_not_taken_where_it_would_be_another_model():
     assert not NextToken.fits(changed)
     changed = small(0)
     changed.stack.blocks[1].combine = lambda x, layers, norms, pre_norm: x
+    assert not NextToken.fits(changed)
+    changed = small(0, positions="none")
+    changed.stack.blocks[1].attention.alibi = alibi
     assert not NextToken.fits(changed)
     with model.stack.blocks[0].attention.register_forward_hook(lambda *_: None):
         assert not NextToken.fits(model)
