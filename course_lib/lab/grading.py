@@ -97,12 +97,12 @@ def grade(exercise: Exercise, answer: Any) -> Verdict:
 
     if _is_librarys(answer, exercise.reference):
         return Verdict("library", 0, total)
-    codes, calls = _codes(exercise.reference), []
+    places, calls = _places(exercise.reference), []
     printed, pages = _Printed(), []
 
     def watch(frame: FrameType, event: str, _argument: Any) -> None:
         """Note each call of the library's piece that comes from the answer, not from the checks."""
-        if event == "call" and frame.f_code in codes and not _from_library(frame.f_back):
+        if event == "call" and _place(frame.f_code) in places and not _from_library(frame.f_back):
             calls.append(frame.f_code)
 
     def run() -> None:
@@ -129,19 +129,25 @@ def grade(exercise: Exercise, answer: Any) -> Verdict:
 
 
 def _is_librarys(answer: Any, reference: Callable) -> bool:
-    """Whether it is the library's piece itself, or a thin cover of it."""
-    while isinstance(answer, functools.partial):
-        answer = answer.func
-    answer = inspect.unwrap(answer)
-    return answer is reference or (
-        isinstance(answer, type) and isinstance(reference, type) and reference in answer.mro()
-    )
+    """Whether it is the library's piece itself, a thin cover of it, or made of its code."""
+    bare = None
+    while bare is not answer:
+        bare, answer = answer, inspect.unwrap(answer.func if isinstance(answer, functools.partial) else answer)
+    kind = answer if isinstance(reference, type) else type(answer)  # a class, or that of an object that is called
+    functions = [answer, *(each for base in getattr(kind, "__mro__", ()) for each in vars(base).values())]
+    codes = (getattr(inspect.unwrap(each), "__code__", None) for each in functions)
+    return any(code is not None and _place(code) in _places(reference) for code in codes)
 
 
-def _codes(reference: Callable) -> set[CodeType]:
-    """The code of a function, or of the methods of a class."""
+def _places(reference: Callable) -> set[tuple[str, str]]:
+    """Where the code of a function stands, or that of the methods of a class."""
     functions = vars(reference).values() if isinstance(reference, type) else [inspect.unwrap(reference)]
-    return {function.__code__ for function in functions if inspect.isfunction(function)}
+    return {_place(function.__code__) for function in functions if inspect.isfunction(function)}
+
+
+def _place(code: CodeType) -> tuple[str, str]:
+    """The file and the name under which it stands there: the same after the file was loaded anew."""
+    return code.co_filename, code.co_qualname
 
 
 def _from_library(frame: FrameType | None) -> bool:

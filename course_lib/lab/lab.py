@@ -25,7 +25,7 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,20 @@ class Claim:
     state: str  # held, failed, or unasserted (under the smoke profile)
 
 
+@dataclass
+class Session:
+    """What has happened in a lesson since the kernel started: its set-up cell, run again, takes nothing away."""
+
+    states: dict[str, str] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
+    judged: dict[str, tuple[Any, Verdict]] = field(default_factory=dict)  # the last answer that was not the library's
+    hints: dict[str, int] = field(default_factory=dict)
+    guesses: dict[str, Any] = field(default_factory=dict)
+
+
+SESSIONS: dict[tuple, Session] = {}
+
+
 class Lab:
     """One lesson's exercises, claims and record."""
 
@@ -75,13 +89,11 @@ class Lab:
         module = importlib.import_module(f"course_lib.exercises.{name[1]}")
         self.exercises: dict[str, Exercise] = {exercise.id: exercise for exercise in module.EXERCISES}
         self.budgets: dict[str, Budget] = budgets_of(name[1])
-        self.states = dict.fromkeys(self.exercises, "untouched")
-        self.claims: dict[str, Claim] = {}
-        self._said: dict[str, Verdict] = {}
-        self._hints = dict.fromkeys(self.exercises, 0)
-        self._guesses: dict[str, Any] = {}
         self.device, self.profile = runtime.device(), runtime.profile()
         self.seed = int(os.environ.get("COURSE_SEED") or 0)  # claims must hold for every seed: benchmarks/claims.py
+        self._session = SESSIONS.setdefault((lesson, progress.path(), self.profile, self.seed), Session())
+        self.states, self.claims = self._session.states, self._session.claims
+        self.states |= dict.fromkeys(self.exercises, "untouched") | self.states
         viz.style()
         _, notice = progress.read()
         where = f"your progress is kept in {html.escape(progress.path().name)}"
@@ -106,16 +118,17 @@ class Lab:
         exercise = self._exercise(id)
         id, verdict = exercise.id, grade(exercise, answer)
         name = exercise.reference.__name__
+        last, before = self._session.judged.get(id, (None, None))
         notice = ""
         if verdict.state == "library":  # as when this cell is run again: what was said before still holds
-            before = self._said.get(id)
             verdict = before if before and before.state == "wrong" else Verdict("untouched", 0, verdict.total)
             again = f"This is the library's own `{name}`: run the cell with your answer, then this one."
             panel = verdict_panel(exercise, dataclasses.replace(verdict, reason=f"{verdict.reason} {again}"), name)
         else:
-            self._said[id] = verdict
+            self._session.judged[id] = answer, verdict
             panel = verdict_panel(exercise, verdict, name)
-            notice = progress.update(self.lesson, lambda record: _record(record, id, verdict.state))
+            again = answer is last
+            notice = progress.update(self.lesson, lambda record: _record(record, id, verdict.state, again))
         self.states[id] = verdict.state
         panel.html_only += here(notice, "div") if notice else ""
         display(panel)
@@ -127,7 +140,7 @@ class Lab:
         """A nudge; called again, a sketch; called again, the solution."""
         exercise = self._exercise(id)
         id = exercise.id
-        stage = self._hints[id] = min(self._hints[id] + 1, 3)
+        stage = self._session.hints[id] = min(self._session.hints.get(id, 0) + 1, 3)
         again = f'Run it again for {"a sketch" if stage == 1 else "the solution"}: `lab.hint("{id}")`'
         if stage == 1:
             display(Panel("", f"{id} hint 1 of 3", [exercise.nudge, again]))
@@ -153,7 +166,7 @@ class Lab:
 
     def predict(self, key: str, guess: Any) -> None:
         """Write down a guess before the measurement; `reveal` sets the two side by side."""
-        self._guesses[key] = guess
+        self._session.guesses[key] = guess
         if guess is not None:
             progress.update(self.lesson, lambda record: record.setdefault("guesses", {}).update({key: repr(guess)}))
         said = "noted" if guess is not None else "none yet: write yours in the cell above"
@@ -161,7 +174,7 @@ class Lab:
 
     def reveal(self, key: str, measured: Any) -> None:
         """The measurement beside the guess."""
-        guess = self._guesses.get(key)  # none where the cell with the prediction was left out
+        guess = self._session.guesses.get(key)  # none where the cell with the prediction was left out
         said = "no prediction" if guess is None else f"you said <b>{html.escape(str(guess))}</b>"
         extra = f"<div>{said} · measured {here(short(measured))}</div>"
         display(Panel("", f"Prediction and measurement: {key}", html_only=extra))
@@ -254,10 +267,13 @@ class Lab:
         return self.exercises[id]
 
 
-def _record(record: dict, id: str, state: str) -> None:
-    """Note an attempt. What was once solved stays solved: re-running an untouched notebook takes nothing away."""
+def _record(record: dict, id: str, state: str, again: bool) -> None:
+    """Note an attempt, unless it is the last answer ``again``.
+
+    What was once solved stays solved: re-running an untouched notebook takes nothing away.
+    """
     entry = record.setdefault("exercises", {}).setdefault(id, {"state": "untouched", "attempts": 0})
-    if state != "untouched":
+    if state != "untouched" and not again:
         entry["attempts"] += 1
     if entry["state"] != "passed" and state != "untouched":
         entry["state"] = state

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import html
+import importlib.util
 import inspect
 import json
 import os
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 import warnings
+from types import FunctionType
 
 import pytest
 import torch
@@ -376,7 +378,8 @@ def test_an_answer_that_changes_the_layer_it_is_given_spoils_no_other_check():
             super().__init__()
             self.layer = layer
 
-        forward = Doubled.forward
+        def forward(self, x):
+            return 2 * self.layer(x)
 
     class OnTheLayer(Answer):
         def __init__(self, layer):
@@ -597,6 +600,9 @@ def covers() -> dict:
         def __call__(self, x, h, W, U, b):
             return elman_step(x, h, W, U, b)
 
+    spec = importlib.util.find_spec(elman_step.__module__)
+    anew = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(anew)
     return {
         "itself": elman_step,
         "partial": functools.partial(elman_step),
@@ -606,6 +612,12 @@ def covers() -> dict:
         "cached": functools.cache(elman_step),
         "object": Callable(),
         "by torch": lambda *a: torch.func.functional_call(Cell(), {}, a),
+        "partial of a partial": functools.wraps(elman_step)(functools.partial(functools.partial(elman_step))),
+        "method": Callable().__call__,
+        "its code": FunctionType(elman_step.__code__, elman_step.__globals__),
+        "loaded anew": anew.elman_step,
+        "as forward": type("Forward", (torch.nn.Module,), {"forward": staticmethod(elman_step)})(),
+        "as call": type("Called", (), {"__call__": staticmethod(elman_step)})(),
     }
 
 
@@ -631,7 +643,25 @@ def test_a_class_of_the_library_is_never_yours():
     class Mine(lora.reference):
         pass
 
-    assert grade(lora, lora.reference).state == grade(lora, Mine).state == "library"
+    class Inside(torch.nn.Module):
+        def __init__(self, *arguments):
+            super().__init__()
+            self.inner = lora.reference(*arguments)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    class Borrowed(torch.nn.Module):
+        def __init__(self, *arguments):
+            super().__init__()
+            self.__dict__ |= vars(lora.reference(*arguments))
+
+        forward = lora.reference.forward
+
+    for cover in (lora.reference, Mine, functools.partial(Mine), Borrowed):
+        assert grade(lora, cover).state == "library"
+    for cover in (Inside, lambda *arguments: lora.reference(*arguments)):
+        assert grade(lora, cover).state == "wrong"
 
 
 @pytest.mark.parametrize(("answer", "mark"), [(no_tanh, "✗"), (untouched, "○"), (right, "✓")])
@@ -643,8 +673,24 @@ def test_a_check_cell_run_twice_changes_nothing(lab, shown, record, answer, mark
     assert repr(shown[-1]).startswith(mark)
     assert repr(shown[-1]).splitlines()[0] == first.splitlines()[0]
     assert lab.states["1.1"] == state
-    again = json.loads(record.read_text(encoding="utf-8"))[LESSON]["exercises"]["1.1"]["state"]
-    assert again == kept[LESSON]["exercises"]["1.1"]["state"]
+    assert json.loads(record.read_text(encoding="utf-8")) == kept
+
+
+@pytest.mark.parametrize(("answer", "mark"), [(no_tanh, "✗"), (untouched, "○"), (right, "✓")])
+def test_a_set_up_cell_run_twice_takes_nothing_away(lab, shown, record, answer, mark):
+    piece = lab.check("1.1", answer)
+    lab.predict("speed", 3)
+    lab.claim("It vanishes", 0.5, below=1, source="S1")
+    lab.summary()
+    summary, kept = shown[-1]._repr_html_(), json.loads(record.read_text(encoding="utf-8"))
+    again = Lab(LESSON)
+    assert again.check("1.1", piece) is piece
+    assert repr(shown[-1]).startswith(f"{mark} 1.1")
+    again.reveal("speed", 2)
+    assert "you said <b>3</b>" in shown[-1]._repr_html_()
+    again.summary()
+    assert shown[-1]._repr_html_() == summary
+    assert json.loads(record.read_text(encoding="utf-8")) == kept
 
 
 def test_the_library_after_a_right_answer_is_not_yours(lab, shown):
