@@ -5,7 +5,7 @@ are never two files of different age. It is written beside the old one and then 
 the process is killed, the file is the old one or the new one, whole. Nothing is pickled.
 
 What `batches` keeps between two draws is not in the file: a run that goes on draws the batches behind it once more,
-and so sees whether they are still the same.
+and so sees whether they are still the same. Nor are the weights with which it began, but their sum is.
 """
 
 import json
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import safetensors.torch
 import torch
@@ -24,6 +25,10 @@ from torch import Tensor, nn
 
 from course_lib.runtime import random_state, seed, set_random_state
 from course_lib.training.fingerprints import fingerprint
+
+LEFT: WeakKeyDictionary[nn.Module, tuple[int, dict[Path, int]]] = WeakKeyDictionary()
+"""The sums of the weights that training has left in a model, and of those with which its run in each file began. So a
+training cell that is run again alone, on the model that it has trained, is known as the same run."""
 
 
 class Draws:
@@ -93,13 +98,28 @@ class Checkpoint:
 
         If the file is of another run, that is said, and it stays until this run writes its own.
         """
+        now = checksum(_weights(self.model).values())
+        left, begun = LEFT.get(self.model, (None, {}))
+        self.settings["weights"] = begun.get(self.path.absolute(), now) if now == left else now
+        if self._restored():
+            return True
+        self.settings["weights"] = now
+        return False
+
+    def leave(self) -> None:
+        """Note which weights the model is left with, and with which ones this run began."""
+        _, begun = LEFT.get(self.model, (None, {}))
+        begun = begun | {self.path.absolute(): self.settings["weights"]}
+        LEFT[self.model] = checksum(_weights(self.model).values()), begun
+
+    def _restored(self) -> bool:
         if not self.path.exists():
             return False
         try:
             info, tensors = _read(self.path)
         except (safetensors.SafetensorError, ValueError, KeyError) as error:
             aside = self._set_aside()
-            warnings.warn(f"{self.path} is damaged ({error}): kept as {aside.name}, starting anew.", stacklevel=3)
+            warnings.warn(f"{self.path} is damaged ({error}): kept as {aside.name}, starting anew.", stacklevel=4)
             return False
         other = [key for key in self.settings if info["settings"].get(key) != self.settings[key]]
         if not other and not self._draw_again(len(info["log"]["loss"]), info["batches"]):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 BY_REPR = (type(None), bool, int, float, complex, str, bytes, range, slice, enum.Enum, PurePath, np.generic)
 BY_REPR += (torch.dtype, torch.device)
-KEPT_BY_TORCH = vars(nn.Module()).keys()  # in every module: hooks, the mode, and the weights, which are read apart
+KEPT_BY_TORCH = vars(nn.Module()).keys()  # in every module: the mode; hooks and weights, which are read apart
 
 
 def fingerprint(thing: Any) -> str:
@@ -29,8 +29,8 @@ def fingerprint(thing: Any) -> str:
     - A function of yours: its code with the constants in it, its defaults, what it closes over, and the globals that
       it names, other functions and classes among them, and so on from there. Comments and the names of local variables
       do not count. A function of the course: the same without the globals. One of an installed package: its name.
-    - A module of `torch.nn`: its class, its settings (such as dropout), its pieces, and the shapes of its weights, not
-      their values: training changes these.
+    - A module of `torch.nn`: its class, its settings (such as dropout), its pieces, the hooks on its way forward, and
+      the shapes of its weights, not their values: training changes these.
     - Any other object: its class, and those of its attributes that the function around it names.
     """
     found = hashlib.sha256()
@@ -100,7 +100,8 @@ def _pieces(thing: Any, names: frozenset[str]) -> list:
             settings = {k: v for k, v in settings.items() if not isinstance(v, Tensor | list | dict | set)}  # caches
             buffers = {k: tuple(x.shape) for k, x in thing.named_buffers(recurse=False)}
             weights = dict(thing.named_parameters(recurse=False))
-            return [type(thing), settings, buffers, weights, dict(thing.named_children())]
+            hooks = [*thing._forward_pre_hooks.values(), *thing._forward_hooks.values()]
+            return [type(thing), settings, buffers, weights, hooks, dict(thing.named_children())]
         case ModuleType():
             named = sorted(names & vars(thing).keys()) if _yours(thing.__name__) else ()
             return [thing.__name__, {name: vars(thing)[name] for name in named}]

@@ -102,9 +102,9 @@ def fit(
     - ``evaluate(model) -> number or dict of numbers`` runs in eval mode without gradients, every ``evaluate_every``
       steps (by default ten times) and at the end. Even if it draws random numbers, training goes on as without it.
     - ``checkpoint``: one file, written every ``checkpoint_every`` steps and at the end. If it is there and comes from
-      the same call, the run goes on from it. Another model, loss, schedule, optimizer, evaluation, number or batch
-      begins a new run, and a line says so. Of functions and classes the code counts, with that of your own which they
-      call and the values that they name (`fingerprint`); of the model, all but the values of its weights.
+      the same call, the run goes on from it. Another model, other weights to begin with, another loss, schedule,
+      optimizer, evaluation, number or batch begins a new run, and a line says so. Of functions and classes the code
+      counts, with that of your own which they call and the values that they name (`fingerprint`).
 
     All randomness (batches, dropout) follows from ``seed``; the caller's generators and the model's mode are left as
     they were.
@@ -127,7 +127,7 @@ def fit(
     scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
     log = {name: [] for name in ("loss", "gradient_norm", "seconds", "tokens", "evaluation_steps", "evaluations")}
 
-    with randomness_kept(device), _mode_kept(model), quickened(model):
+    with randomness_kept(device), _mode_kept(model), quickened(model), contextlib.ExitStack() as at_the_end:
         draws = Draws(batches, seed, summed=checkpoint is not None)
         if checkpoint is not None:
             _make_sure_of_the_seed(draws)
@@ -145,6 +145,7 @@ def fit(
             }
             saved = Checkpoint(Path(checkpoint), settings, model, optimizer, scaler, draws, log)
             saved.restore()
+            at_the_end.callback(saved.leave)
         model.train()
         done = len(log["loss"])
         seconds, tokens = (log["seconds"][-1], log["tokens"][-1]) if done else (0.0, 0)

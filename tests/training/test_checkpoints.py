@@ -44,8 +44,7 @@ def test_a_stopped_run_ends_the_same(tmp_path, stop, optimizer):
     path = tmp_path / "new folder" / "run.safetensors"
     with pytest.raises(Killed):
         fit(Net(), interrupt_after(stop), steps=12, lr=1e-2, progress=False, checkpoint=str(path), **options)
-    # before the first checkpoint nothing is kept, so the call starts from the same weights; later any will do
-    resumed = Net(seed=0 if stop < 4 else 1)
+    resumed = Net()
     history = train(resumed, checkpoint=path, **options)
     assert same(weights(whole), weights(resumed))
     assert history.loss.tolist() == expected.loss.tolist()
@@ -58,7 +57,7 @@ def test_a_stopped_run_ends_the_same(tmp_path, stop, optimizer):
 
 
 def test_a_finished_run_returns_at_once(tmp_path, monkeypatch):
-    first, second = Net(), Net(seed=1)
+    first, second = Net(), Net()
     expected = train(first, checkpoint=tmp_path / "run")
     written = (tmp_path / "run").read_bytes()
     monkeypatch.setattr(nn.functional, "cross_entropy", None)  # nothing is left to train
@@ -136,14 +135,67 @@ def with_more_dropout(model):
     return model
 
 
-@pytest.mark.parametrize("change", [lambda model: Net(width=9), frozen, untied, with_more_dropout])
-def test_another_model_is_a_new_run(tmp_path, capsys, change):
+def listened_to(model):
+    model.mix.register_forward_hook(lambda module, inputs, output: output / 2)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        (lambda model: Net(width=9), "model, weights"),
+        (frozen, "model"),
+        (untied, "model, weights"),
+        (with_more_dropout, "model"),
+        (listened_to, "model"),
+    ],
+)
+def test_another_model_is_a_new_run(tmp_path, capsys, change, key):
     train(Net(), checkpoint=tmp_path / "run")
     anew, alone = change(Net()), change(Net())
     train(anew, checkpoint=tmp_path / "run")
-    assert capsys.readouterr().out == "run is of another run (other model): training starts anew.\n"
+    assert capsys.readouterr().out == f"run is of another run (other {key}): training starts anew.\n"
     train(alone)
     assert same(weights(anew), weights(alone))
+
+
+def other_seed(model):
+    return Net(seed=1)
+
+
+def other_buffer(model):
+    model.norm.running_var.fill_(2.0)
+    return model
+
+
+@pytest.mark.parametrize("change", [other_seed, other_buffer])
+def test_other_weights_to_begin_with_are_a_new_run(tmp_path, capsys, change):
+    train(Net(), checkpoint=tmp_path / "run")
+    anew, alone = change(Net()), change(Net())
+    train(anew, checkpoint=tmp_path / "run")
+    assert capsys.readouterr().out == "run is of another run (other weights): training starts anew.\n"
+    train(alone)
+    assert same(weights(anew), weights(alone))
+
+
+def test_a_model_that_was_trained_goes_on_with_its_own_runs(tmp_path, capsys):
+    """A cell that trains a model made in another one, run again alone, also after it was stopped."""
+    whole, model = Net(), Net()
+    train(whole)
+    first = weights(whole)
+    train(whole, seed=1)
+    with pytest.raises(Killed):
+        fit(model, interrupt_after(9), steps=12, lr=1e-2, progress=False, checkpoint=tmp_path / "a", checkpoint_every=4)
+    for _ in range(2):
+        train(model, checkpoint=tmp_path / "a")
+        assert same(weights(model), first)
+        for _ in range(2):
+            train(model, seed=1, checkpoint=tmp_path / "b")
+            assert same(weights(model), weights(whole))
+    assert capsys.readouterr().out == ""
+    nn.init.zeros_(model.mix.weight)
+    train(model, checkpoint=tmp_path / "a")
+    assert capsys.readouterr().out == "a is of another run (other weights): training starts anew.\n"
 
 
 @pytest.mark.parametrize("first_other", [1, 7, 12])
@@ -225,7 +277,7 @@ def run_cell(cell, model, path=None):
 def test_whatever_is_changed_in_the_cell_is_a_new_run(tmp_path, capsys, there, now):
     assert CELL.count(there) == 1
     run_cell(CELL, Net(), tmp_path / "run")
-    anew, alone, again = Net(), Net(), Net(seed=1)
+    anew, alone, again = Net(), Net(), Net()
     run_cell(CELL.replace(there, now), anew, tmp_path / "run")
     assert capsys.readouterr().out == "run is of another run (other loss): training starts anew.\n"
     run_cell(CELL.replace(there, now), alone)
@@ -239,7 +291,7 @@ def test_whatever_is_changed_in_the_cell_is_a_new_run(tmp_path, capsys, there, n
     [("  # over all classes", ""), ("EPSILON = 0.1", "\n\nother = 3\nEPSILON = 0.1"), ("right", "sure")],
 )
 def test_what_changes_nothing_in_the_cell_is_the_same_run(tmp_path, capsys, there, now):
-    first, second = Net(), Net(seed=1)
+    first, second = Net(), Net()
     run_cell(CELL, first, tmp_path / "run")
     run_cell(CELL.replace(there, now), second, tmp_path / "run")
     assert same(weights(first), weights(second))
@@ -285,7 +337,7 @@ def test_whatever_draws_the_batches_a_stopped_run_ends_the_same(tmp_path, name):
     options |= {"checkpoint": tmp_path / "run", "checkpoint_every": 4}
     with pytest.raises(Killed):
         fit(resumed, killed(DRAWERS[name]()), **options)
-    resumed = Net(seed=1)
+    resumed = Net()
     fit(resumed, DRAWERS[name](), **options)
     assert same(weights(whole), weights(resumed))
 
@@ -377,7 +429,7 @@ def test_a_full_disk_leaves_the_checkpoint_of_before(tmp_path, monkeypatch, plac
     assert path.read_bytes() == written
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
-    resumed, whole = Net(seed=1), Net()
+    resumed, whole = Net(), Net()
     train(resumed, checkpoint=path, checkpoint_every=4)
     train(whole)
     assert same(weights(resumed), weights(whole))
