@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("stop", [0, 1, 3, 4, 5, 8, 11])
 @pytest.mark.parametrize("optimizer", [training.adamw, partial(torch.optim.SGD, momentum=0.9), torch.optim.Adagrad])
-def test_a_stopped_run_ends_the_same(tmp_path, stop, optimizer):
+def test_a_stopped_run_ends_the_same(tmp_path, updates, stop, optimizer):
     options = OPTIONS | {"evaluate": evaluate, "optimizer": optimizer}
     whole = Net()
     expected = train(whole, **options)
@@ -45,7 +45,9 @@ def test_a_stopped_run_ends_the_same(tmp_path, stop, optimizer):
     with pytest.raises(Killed):
         fit(Net(), interrupt_after(stop), steps=12, lr=1e-2, progress=False, checkpoint=str(path), **options)
     resumed = Net()
+    updates.clear()
     history = train(resumed, checkpoint=path, **options)
+    assert len(updates) == 12 - stop // 4 * 4
     assert same(weights(whole), weights(resumed))
     assert history.loss.tolist() == expected.loss.tolist()
     assert history.gradient_norm.tolist() == expected.gradient_norm.tolist()
@@ -274,7 +276,7 @@ def run_cell(cell, model, path=None):
         ("weight * value", "weight + value * 2"),
     ],
 )
-def test_whatever_is_changed_in_the_cell_is_a_new_run(tmp_path, capsys, there, now):
+def test_whatever_is_changed_in_the_cell_is_a_new_run(tmp_path, capsys, updates, there, now):
     assert CELL.count(there) == 1
     run_cell(CELL, Net(), tmp_path / "run")
     anew, alone, again = Net(), Net(), Net()
@@ -282,19 +284,23 @@ def test_whatever_is_changed_in_the_cell_is_a_new_run(tmp_path, capsys, there, n
     assert capsys.readouterr().out == "run is of another run (other loss): training starts anew.\n"
     run_cell(CELL.replace(there, now), alone)
     assert same(weights(anew), weights(alone))
+    updates.clear()
     run_cell(CELL.replace(there, now), again, tmp_path / "run")
     assert same(weights(again), weights(alone))
+    assert not updates
 
 
 @pytest.mark.parametrize(
     ("there", "now"),
     [("  # over all classes", ""), ("EPSILON = 0.1", "\n\nother = 3\nEPSILON = 0.1"), ("right", "sure")],
 )
-def test_what_changes_nothing_in_the_cell_is_the_same_run(tmp_path, capsys, there, now):
+def test_what_changes_nothing_in_the_cell_is_the_same_run(tmp_path, capsys, updates, there, now):
     first, second = Net(), Net()
     run_cell(CELL, first, tmp_path / "run")
+    updates.clear()
     run_cell(CELL.replace(there, now), second, tmp_path / "run")
     assert same(weights(first), weights(second))
+    assert not updates
     assert capsys.readouterr().out == ""
 
 
@@ -317,12 +323,13 @@ DRAWERS = {
 
 
 @pytest.mark.parametrize("name", DRAWERS)
-def test_whatever_draws_the_batches_a_stopped_run_ends_the_same(tmp_path, name):
+@pytest.mark.parametrize("stop", [4, 7, 12, 19])
+def test_whatever_draws_the_batches_a_stopped_run_ends_the_same(tmp_path, updates, name, stop):
     def loss(model, inputs, targets):
         return model(inputs[0] if isinstance(inputs, tuple) else inputs).square().mean()
 
     def killed(drawer):
-        calls = iter(range(2 + 12))  # two for the seed's sake
+        calls = iter(range(2 + stop))  # two for the seed's sake
 
         def draw(generator):
             if next(calls, None) is None:
@@ -338,8 +345,10 @@ def test_whatever_draws_the_batches_a_stopped_run_ends_the_same(tmp_path, name):
     with pytest.raises(Killed):
         fit(resumed, killed(DRAWERS[name]()), **options)
     resumed = Net()
+    updates.clear()
     fit(resumed, DRAWERS[name](), **options)
     assert same(weights(whole), weights(resumed))
+    assert len(updates) == 20 - stop // 4 * 4
 
 
 def test_batches_that_do_not_follow_from_the_generator_are_refused(tmp_path):
@@ -407,7 +416,7 @@ class FullDisk(io.FileIO):
 
 
 @pytest.mark.parametrize("place", ["open", "write", "fsync", "replace"])
-def test_a_full_disk_leaves_the_checkpoint_of_before(tmp_path, monkeypatch, place):
+def test_a_full_disk_leaves_the_checkpoint_of_before(tmp_path, monkeypatch, updates, place):
     path = tmp_path / "run.safetensors"
     with pytest.raises(Killed):
         fit(Net(), interrupt_after(6), steps=12, lr=1e-2, progress=False, checkpoint=path, checkpoint_every=4)
@@ -430,7 +439,9 @@ def test_a_full_disk_leaves_the_checkpoint_of_before(tmp_path, monkeypatch, plac
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
     resumed, whole = Net(), Net()
+    updates.clear()
     train(resumed, checkpoint=path, checkpoint_every=4)
+    assert len(updates) == 8
     train(whole)
     assert same(weights(resumed), weights(whole))
 

@@ -283,7 +283,7 @@ def test_no_autocast_on_the_cpu():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_mixed_precision_trains_and_resumes(monkeypatch, tmp_path, dtype):
+def test_mixed_precision_trains_and_resumes(monkeypatch, tmp_path, updates, dtype):
     # the branches of a GPU, on the CPU: autocast and the scaler work there too, only slowly
     monkeypatch.setattr(loop, "autocast_dtype", lambda device: dtype)
     seen = []
@@ -297,8 +297,10 @@ def test_mixed_precision_trains_and_resumes(monkeypatch, tmp_path, dtype):
     with pytest.raises(Killed):
         fit(resumed, interrupt_after(5), **options)
     resumed = Net()
+    updates.clear()
     fit(resumed, batches, **options)
     assert same(weights(whole), weights(resumed))
+    assert len(updates) == 5
 
     seen.clear()
     train(Net(), steps=1, loss=watch_autocast(seen), mixed_precision=False)
