@@ -1,7 +1,8 @@
 """A name keeps its meaning through a lesson, so that a reader can go back and run any cell again.
 
 A cell that takes a name from a cell before it must find the same thing there after the whole lesson has run: no later
-cell gives that name to something else.
+cell gives that name to something else, or puts something into what it stands for. Else the cells that made it, run
+again, would take that away from those further down.
 """
 
 import ast
@@ -50,16 +51,45 @@ def steps(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield statement
 
 
+IN_PLACE = {"add", "append", "clear", "extend", "insert", "pop", "remove", "setdefault", "sort", "update"}
+
+
+def owner(place: ast.expr) -> str | None:
+    """The name before all dots and brackets: ``a`` of ``a.b[c]``."""
+    while isinstance(place, ast.Attribute | ast.Subscript):
+        place = place.value
+    return place.id if isinstance(place, ast.Name) else None
+
+
+def filled(step: ast.stmt) -> set[str]:
+    """The names of what a statement changes in place: ``a`` in ``a[0] = 1``, ``a.b = 1``, ``a += [1]``, ``a.b_()``."""
+    if isinstance(step, ast.FunctionDef | ast.ClassDef):
+        return set()
+    parts = list(ast.walk(step))
+    places = [part for part in parts if isinstance(part, ast.Attribute | ast.Subscript)]
+    found = {owner(place) for place in places if not isinstance(place.ctx, ast.Load)}
+    found |= {owner(part.target) for part in parts if isinstance(part, ast.AugAssign)}
+    calls = [part for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)]
+    calls = [call for call in calls if call.func.attr in IN_PLACE or call.func.attr.endswith("_")]
+    found |= {owner(call.args[0] if owner(call.func) == "nn" else call.func) for call in calls}  # nn.init.zeros_(a)
+    return found - {None}
+
+
 class Cell:
-    """What a cell makes, and what it takes: ``now``, when it runs, and ``later``, when a function of it is called."""
+    """What a cell makes, and what it takes: ``now``, when it runs, and ``later``, when a function of it is called.
+
+    ``filled``: what it changes in place and has not made.
+    """
 
     def __init__(self, source: str):
         self.made: set[str] = set()
+        self.filled: set[str] = set()
         self.now: set[str] = set()
         self.later: set[str] = set()
         shell = re.compile(r"^(\s*)[!%].*", flags=re.M)
         for step in steps(ast.parse(shell.sub(r"\1pass", source)).body):
             read, bound = names(step)
+            self.filled |= filled(step) - self.made
             if isinstance(step, ast.FunctionDef | ast.ClassDef):
                 self.later |= read
             elif isinstance(step, ast.Assign):  # what stands on the right is read first
@@ -82,6 +112,23 @@ def reused(sources: dict[int, str]) -> list[str]:
     return found
 
 
+def filled_elsewhere(sources: dict[int, str]) -> list[str]:
+    """A sentence for each thing of another cell that a cell changes in place."""
+    cells = {place: Cell(source) for place, source in sources.items()}
+    made = set().union(*(cell.made for cell in cells.values()))
+    return [f"{name}: changed in [{place}]" for place, cell in cells.items() for name in sorted(cell.filled & made)]
+
+
+def test_what_counts_as_filled():
+    changes = ["a['x'] = 1", "a.x = 1", "a += [1]", "a.x.append(1)", "a.w.copy_(b)", "del a[0]", "b, a[0] = 1, 2"]
+    for change in [*changes, "nn.init.zeros_(a.w)"]:
+        assert filled_elsewhere({1: "a = {}", 2: change}) == ["a: changed in [2]"], change
+        assert filled_elsewhere({1: "a = {}", 2: f"for b in a:\n    {change}"}) == ["a: changed in [2]"], change
+        assert not filled_elsewhere({1: f"a = {{}}\n{change}"}), change
+    for fine in ("b = a['x']", "b = a.copy()", "load(a).zero_()", "def f(a):\n    a.append(1)"):
+        assert not filled_elsewhere({1: "a = {}", 2: fine}), fine
+
+
 def test_what_counts_as_reused():
     assert reused({1: "a = 1", 2: "print(a)", 3: "a = 2"}) == ["a: made in [1], read in [2], another thing from [3] on"]
     assert reused({1: "a = 1\ndef f():\n    return a", 2: "for a in b:\n    print(a)"})  # f finds it when it is called
@@ -91,7 +138,16 @@ def test_what_counts_as_reused():
     assert not reused({1: "def f():\n    return a", 2: "a = 1", 3: "f()"})
 
 
+def code(path: Path) -> dict[int, str]:
+    cells = nbformat.read(path, as_version=4).cells
+    return {place: cell.source for place, cell in enumerate(cells) if cell.cell_type == "code"}
+
+
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 def test_no_name_is_used_for_two_things(path: Path):
-    cells = nbformat.read(path, as_version=4).cells
-    assert reused({place: cell.source for place, cell in enumerate(cells) if cell.cell_type == "code"}) == []
+    assert reused(code(path)) == []
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+def test_no_cell_changes_what_another_made(path: Path):
+    assert filled_elsewhere(code(path)) == []
