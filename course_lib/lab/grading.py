@@ -123,7 +123,7 @@ def grade(exercise: Exercise, answer: Any) -> Verdict:
     if error is None:
         return Verdict("library" if calls else "passed", total, total, printed=said)
     if isinstance(error, NotImplementedError) and not error.args:  # the stub's; torch's own come with a text
-        return Verdict("untouched", passed, total, _code_beside_the_stub(answer), said)
+        return Verdict("untouched", passed, total, _code_beside_the_stub(error, answer), said)
     found = {"expected": error.expected, "got": error.got} if isinstance(error, Wrong) else {}
     return Verdict("wrong", passed, total, _explain(error, exercise), said, **found)
 
@@ -157,15 +157,17 @@ def _from_library(frame: FrameType | None) -> bool:
     return frame is None or frame.f_globals.get("__name__", "").split(".")[0] == "course_lib"
 
 
-def _code_beside_the_stub(answer: Any) -> str:
+def _code_beside_the_stub(error: NotImplementedError, answer: Any) -> str:
     """A sentence where there is more than the stub's `raise`: whoever wrote it thinks that it was tried."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)  # a helper's, or a method's: where it was raised
     try:
-        [definition] = ast.parse(textwrap.dedent(inspect.getsource(answer))).body
-    except (OSError, TypeError, SyntaxError, ValueError):
+        [definition] = ast.parse(textwrap.dedent(inspect.getsource(frame.f_code))).body
+    except (OSError, SyntaxError, ValueError):
         return ""
-    if not isinstance(definition, ast.FunctionDef):
-        return ""  # a class: some of its methods may be written, others not
-    written = [part for part in definition.body if not isinstance(part, ast.Raise | ast.Expr | ast.Pass)]
+    body = definition.body if isinstance(definition, ast.FunctionDef) else []
+    raises = [i for i, part in enumerate(body) if isinstance(part, ast.Raise)]
+    beside = body[: raises[0]] if raises and isinstance(answer, type) else body  # the class of 3.4 has code below it
+    written = raises and [part for part in beside if not isinstance(part, ast.Raise | ast.Expr | ast.Pass)]
     return "Your code still has the stub's `raise NotImplementedError`: take that line out." if written else ""
 
 

@@ -704,9 +704,42 @@ def test_the_stubs_raise_below_an_answer_is_named():
         h = x @ W.T + h @ U.T + b
         raise NotImplementedError
 
-    assert "take that line out" in grade(ELMAN, half).reason
-    assert grade(ELMAN, half).state == "untouched"
-    assert grade(ELMAN, untouched).reason == ""
+    def below(x, h, W, U, b):
+        raise NotImplementedError
+        return x
+
+    def unsure(x, h, W, U, b):
+        if x.dim() != 7:
+            raise NotImplementedError
+
+    def calls_a_stub(x, h, W, U, b):
+        x = untouched(x, h, W, U, b)
+        return x + h
+
+    class Half(torch.nn.Module):
+        def __init__(self, layer, rank, alpha):
+            super().__init__()
+            self.layer = layer
+            raise NotImplementedError
+
+    class Debug(torch.nn.Module):
+        def __init__(self, layer, rank, alpha):
+            raise NotImplementedError
+            self.layer = layer
+
+    [lora] = [e for e in applying_language_models.EXERCISES if e.id == "10.4"]
+    for exercise, answer, said in (
+        (ELMAN, half, True),
+        (ELMAN, below, True),
+        (ELMAN, untouched, False),
+        (ELMAN, unsure, False),
+        (ELMAN, calls_a_stub, False),
+        (lora, Half, True),
+        (lora, Debug, False),
+    ):
+        verdict = grade(exercise, answer)
+        assert verdict.state == "untouched"
+        assert ("take that line out" in verdict.reason) == said, answer
 
 
 def test_expected_stands_beside_yours(lab, shown):
