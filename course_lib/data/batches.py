@@ -59,9 +59,9 @@ def with_replacement(inputs: tuple[Tensor, ...], targets: Tensor, rows: Tensor, 
     return draw
 
 
-def filled(rows: Sequence[Tensor], pad: int = 0) -> Inputs:
-    """Rows of ids, (length) each, filled up at the end; all of the first segment."""
-    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+def pad_rows(rows: Sequence[Tensor]) -> Inputs:
+    """Rows of ids, (length) each, filled up at the end with 0; all of the first segment."""
+    ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
     mask = torch.arange(ids.shape[1]) < torch.tensor([[len(row)] for row in rows])
     return ids, mask, torch.zeros_like(ids)
 
@@ -120,7 +120,7 @@ def by_epoch(lengths: Tensor, size: int) -> Callable[[torch.Generator], Tensor]:
     return draw
 
 
-def stacked(upper: Inputs, lower: Inputs) -> Inputs:
+def stack_inputs(upper: Inputs, lower: Inputs) -> Inputs:
     """Two batches as one, the shorter texts filled up: an encoder reads them in one go."""
     longest = max(upper[0].shape[1], lower[0].shape[1])
     return tuple(
@@ -136,7 +136,7 @@ def pair_batches(firsts: Examples, seconds: Examples, size: int) -> Callable:
     def draw(generator: torch.Generator) -> tuple[Inputs, Tensor]:
         rows = draw_rows(generator)
         (first, targets), (second, _) = firsts.rows(rows), seconds.rows(rows)
-        return stacked(first, second), targets
+        return stack_inputs(first, second), targets
 
     return draw
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib import data, runtime
-from course_lib.data.batches import IGNORED, Examples, Inputs, by_epoch, filled, stacked
+from course_lib.data.batches import IGNORED, Examples, Inputs, by_epoch, pad_rows, stack_inputs
 from course_lib.data.readers import CONLL_TAGS, tagged
 from course_lib.measure import metrics
 from course_lib.measure.probes import LabelledWord, linear_probe, probe_accuracy
@@ -53,7 +53,7 @@ def sentences_as_ids(texts: Sequence[Sequence[str]], vocabulary: list[str], leng
 def whole_sentences(rows: Sequence[Tensor]) -> Examples:
     """[CLS] sentence [SEP] of each, as examples without a target."""
     framed = [F.pad(F.pad(row, (1, 0), value=CLS), (0, 1), value=SEP) for row in rows]
-    return Examples(filled(framed), torch.zeros(len(rows)))
+    return Examples(pad_rows(framed), torch.zeros(len(rows)))
 
 
 def halves(rows: Sequence[Tensor], generator: torch.Generator, pair_inputs: Callable) -> tuple[Inputs, Tensor]:
@@ -82,7 +82,7 @@ def pretraining_batches(
     def draw(generator: torch.Generator) -> tuple[Inputs, tuple[Tensor, Tensor]]:
         sentences = whole.rows(draw_whole(generator))[0]
         pairs, elsewhere = halves([rows[i] for i in draw_halved(generator)], generator, pair_inputs)
-        ids, mask, segments = stacked(sentences, pairs)
+        ids, mask, segments = stack_inputs(sentences, pairs)
         inputs, blanks = mask_tokens(ids, generator, MASK, vocabulary, range(MASK))
         return (inputs, mask, segments), (blanks, F.pad(elsewhere, (size, 0), value=IGNORED))
 
@@ -215,7 +215,7 @@ def labelled(tokenizer: WordPiece, rows: Sequence[dict], longest: int, most: int
         texts.append(row["text"])
         ids.append(numbers)
         labels.append(row["label"])
-    return texts, Examples(filled(ids), torch.tensor(labels)), left_out
+    return texts, Examples(pad_rows(ids), torch.tensor(labels)), left_out
 
 
 def bag_of_words(texts: Sequence[str], words: Sequence[str]) -> Tensor:
@@ -256,7 +256,7 @@ def scored_pairs(
         if max(map(len, ids)) <= longest:
             kept.append((texts, ids, row["score"]))
     texts, ids, scores = zip(*kept, strict=True)
-    sides = [Examples(filled(side), torch.tensor(scores)) for side in zip(*ids, strict=True)]
+    sides = [Examples(pad_rows(side), torch.tensor(scores)) for side in zip(*ids, strict=True)]
     return list(zip(*texts, strict=True)), sides
 
 
@@ -295,7 +295,7 @@ def tagged_words(tokenizer: WordPiece, rows: Sequence[dict], longest: int) -> Ex
             )
         ids.append(numbers)
         targets.append(torch.full_like(numbers, IGNORED).index_put((places,), torch.tensor(row["tags"])))
-    return Examples(filled(ids), nn.utils.rnn.pad_sequence(targets, batch_first=True, padding_value=IGNORED))
+    return Examples(pad_rows(ids), nn.utils.rnn.pad_sequence(targets, batch_first=True, padding_value=IGNORED))
 
 
 def entity_score(found: Tensor, examples: Examples) -> float:

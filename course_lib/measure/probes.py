@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from course_lib.data.batches import filled
+from course_lib.data.batches import pad_rows
 from course_lib.models.bert import Bert
 from course_lib.models.inside import recorded
 from course_lib.tokenizers.wordpiece import WordPiece
@@ -61,7 +61,7 @@ def vectors_at_words(encoder: Bert, tokenizer: WordPiece, examples: Sequence[Lab
     for start in range(0, len(sentences), size):
         part = sentences[start : start + size]
         ids, places = zip(*(tokenizer.encode_words(words) for words in part), strict=True)
-        layers = torch.stack(recorded(encoder, "blocks", *(x.to(device) for x in filled(ids)))).cpu()
+        layers = torch.stack(recorded(encoder, "blocks", *(x.to(device) for x in pad_rows(ids)))).cpu()
         for row, words in enumerate(part):
             found[words] = layers[:, row, places[row]]  # (layers + 1, words, d)
     return torch.stack([found[tuple(words)][:, place] for words, place, _ in examples], dim=1)

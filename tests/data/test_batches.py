@@ -11,7 +11,7 @@ from course_lib.data.batches import (
     by_epoch,
     consecutive_windows,
     encode_stories,
-    filled,
+    pad_rows,
     pair_batches,
     pair_inputs,
     windows,
@@ -69,7 +69,7 @@ def test_a_pair_equals_the_tokenizers_and_is_filled_up():
 
 def test_examples_are_cut_at_their_longest_and_drawn_by_length():
     rows = [torch.full((n,), 6) for n in (9, 2, 5, 2, 9, 3)]
-    examples = Examples(filled(rows), torch.arange(6))
+    examples = Examples(pad_rows(rows), torch.arange(6))
     (ids, mask, segments), targets = examples.rows(torch.tensor([1, 5]))
     assert ids.shape == mask.shape == segments.shape == (2, 3)
     assert targets.tolist() == [1, 5]
@@ -78,7 +78,7 @@ def test_examples_are_cut_at_their_longest_and_drawn_by_length():
     assert len(ids) == len(targets) == 2
     assert mask.any(dim=0).all()
     with pytest.raises(ValueError, match="Expected a target for each text; got 6 texts, 5 targets"):
-        Examples(filled(rows), torch.arange(5))
+        Examples(pad_rows(rows), torch.arange(5))
 
 
 def test_every_text_comes_once_before_any_comes_again():
@@ -98,7 +98,7 @@ def test_every_text_comes_once_before_any_comes_again():
 
 def test_pairs_are_read_in_one_go():
     sides = [
-        Examples(filled([torch.full((n,), i) for i, n in enumerate(lengths, 1)]), torch.arange(4))
+        Examples(pad_rows([torch.full((n,), i) for i, n in enumerate(lengths, 1)]), torch.arange(4))
         for lengths in ((2, 9, 3, 8), (3, 2, 2, 9))
     ]
     draw, generator = pair_batches(*sides, 2), torch.Generator().manual_seed(0)

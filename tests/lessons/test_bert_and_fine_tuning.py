@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib import pretrained
-from course_lib.data.batches import IGNORED, Examples, filled, mask_tokens, pair_inputs
+from course_lib.data.batches import IGNORED, Examples, mask_tokens, pad_rows, pair_inputs
 from course_lib.lessons import bert_and_fine_tuning as lesson
 from course_lib.models.bert import Bert, BertShape, MaskedLM, Tagger
 from course_lib.tokenizers.wordpiece import WordPiece
@@ -65,7 +65,7 @@ def test_a_contestants_scores_start_at_about_one(known):
 def test_predictions_come_in_the_order_of_the_texts_and_leave_the_mode():
     model = encoder().train()
     rows = [torch.randint(5, 14, (n,)) for n in (4, 9, 2, 7, 3)]
-    examples = Examples(filled(rows), torch.zeros(5))
+    examples = Examples(pad_rows(rows), torch.zeros(5))
     vectors = lesson.predict(model, examples, lesson.mean_vector, size=2)
     assert model.training
     with torch.no_grad():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from course_lib.data.batches import IGNORED, filled
+from course_lib.data.batches import IGNORED, pad_rows
 from course_lib.models.bert import Bert, BertShape, SentenceClassifier, best_spans, classify, fine_tune, mean_pool
 
 
@@ -29,7 +29,7 @@ def test_best_span_of_the_worked_example():
 
 
 def test_a_sentence_is_read_at_cls_or_as_the_mean_of_its_tokens():
-    texts = filled([torch.tensor([2, 6, 7, 3]), torch.tensor([2, 8, 3])])
+    texts = pad_rows([torch.tensor([2, 6, 7, 3]), torch.tensor([2, 8, 3])])
     model = SentenceClassifier(encoder(), 2, mean=True).eval()
     hidden = model.encoder(*texts)
     torch.testing.assert_close(model.summary(*texts)[1], hidden[1, :3].mean(dim=0))

@@ -21,8 +21,8 @@ from course_lib import training
 from course_lib.data.batches import (
     Examples,
     Pairs,
-    filled,
     mask_tokens,
+    pad_rows,
     pair_batches,
     pair_inputs,
     windows,
@@ -309,7 +309,7 @@ WORDS = [["a", "b", "c", "d", "e"][: 2 + i % 4] for i in range(11)]
 
 
 def examples(rows):
-    return Examples(filled(rows), torch.arange(len(rows)))
+    return Examples(pad_rows(rows), torch.arange(len(rows)))
 
 
 DRAWERS = {
