@@ -175,6 +175,9 @@ GATHER = (
 )
 
 
+OF_PRODUCTS = "The products are made 1 long; it is the queries and the documents, before they are multiplied."
+
+
 def _best_first(answer: Callable) -> None:
     for queries, documents, k in SEARCH[:2]:
         cosines, places = answer(queries, documents, k)
@@ -232,7 +235,9 @@ _search_checks = Ladder(
         F.normalize(queries, dim=-1) → queries
         · The order is right, but the queries are not made 1 long: the cosines come out too large.
         F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T → F.normalize(queries @ documents.T, dim=-1)
-        · The products are made 1 long; it is the queries and the documents, before they are multiplied.
+        · {OF_PRODUCTS}
+        F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T → F.normalize(queries @ documents.T, dim=0)
+        · {OF_PRODUCTS}
         queries, dim=-1) @ F.normalize(documents, dim=-1) → queries, dim=0) @ F.normalize(documents, dim=0)
         · The columns are made 1 long; each vector is a row: normalise over the last dimension.
         F.normalize(queries, dim=-1) @ F.normalize(documents, dim=-1).T →
@@ -372,6 +377,8 @@ _prompt_checks = Ladder(
         · The prompt ends with the text; the name of the answer and a colon are missing: the model would have to guess
         · that an answer is due.
         {names[1]}:") → {names[1]}") · The last colon is missing: the open answer must begin as the solved ones do.
+        {given}\n → {given}\x20 ; {text}\n → {text}\x20
+        · Text and answer stand on one line; each has its own.
         {text}\n → {text}\x20 · The open answer stands on the line of the text; it has one of its own.
         "\n\n".join → "\n".join · The parts must be parted by an empty line: two line breaks, `\n\n`.
         "\n\n".join → "".join · Nothing stands between the parts: an empty line, `\n\n`.
@@ -380,6 +387,9 @@ _prompt_checks = Ladder(
         · Without an instruction the prompt begins with an empty line: leave the part out if it is empty.
         parts.append(f"{names[0]}: {text} → parts += [] if shots else [""]; parts.append(f"{names[0]}: {text}
         · Without examples there is an empty line too many: put each example into the list of parts by itself.
+        [instruction] if instruction else [] → []; lead = instruction and instruction + "\n\n" ;
+        {names[0]}: {given} → {lead}{names[0]}: {given} ; {names[0]}: {text} → {lead}{names[0]}: {text}
+        · The instruction stands before each example; once, at the beginning, is enough.
         [instruction] if instruction else [] → [] · The instruction is missing.
         [instruction] if instruction else [] → [] ;
         parts.append(f"{names[0]}: {text} →

@@ -469,6 +469,7 @@ look = Exercise(
             {DOT}, mask → q @ keys.transpose(1, 2), {MASK_TURNED} ; {SUM} → weights @ values · {OWN_STORY}
             {DOT} → (keys @ q.T)[..., 0] · {OWN_STORY}
             {DOT} → (keys @ q.T).sum(dim=-1) · {OWN_STORY}
+            {DOT} → (keys @ q.T).mean(dim=-1) · {OWN_STORY}
             {DOT}, mask → q[:, None] @ keys.transpose(1, 2), {MASK_TURNED} ; q + {SUM} → q[:, None] + weights @ values
             · The dimension that q was given for the product is left over: `[:, 0]` takes it away.
             masked_softmax({DOT}, mask) → {FILLED}.softmax(dim=-1)
@@ -493,7 +494,10 @@ look = Exercise(
         ),
         ("size mismatch", 'One question meets all facts of its story: `torch.einsum("bd,bnd->bn", q, keys)`.'),
         KEYS_NOT_TURNED,
-        *((part, ONE_STORY) for part in ("[1, 1] but got: [1, 6]", "number of subscripts in the equation")),
+        *(
+            (part, ONE_STORY)
+            for part in ("[1, 1] but got: [1, 6]", "number of subscripts in the equation", "a 3D tensor")
+        ),
     ],
     nudge="Dot products with all keys, your masked softmax, the weighted mean of the values; then do not forget q.",
     sketch="""

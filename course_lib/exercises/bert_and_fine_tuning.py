@@ -430,9 +430,14 @@ def _scores_far_apart(answer: Callable) -> None:
     weight, bias = torch.tensor([[1.0], [-1.0]]), torch.zeros(2)
     loss = float(answer(torch.tensor([[100.0]]), weight, bias, torch.tensor([1]))[1])
     if not abs(loss - 200) < 1e-3:  # so, as it may be NaN
+        why = (
+            "something on the way cuts it off"
+            if loss < torch.inf
+            else "`exp` overflows, or softmax rounds to 0, before the logarithm is taken"
+        )
         raise Wrong(
-            f"With scores 100 and −100 and target 1 the loss is 200; yours is {loss:.3g}: take `log_softmax`, not the "
-            "log of a softmax."
+            f"With scores 100 and −100 and target 1 the loss is 200; yours is {loss:.3g}: {why}. Use `log_softmax`, "
+            "and add nothing."
         )
 
 
@@ -476,6 +481,10 @@ head = Exercise(
                 · The softmax runs over the batch: take it over the classes, the last dimension.
                 scores[counted].log_softmax(dim=-1) → scores.log_softmax(dim=1)[counted]
                 · The softmax runs over the tokens (dim=1): take it over the classes, the last dimension, dim=-1.
+                scores[counted].log_softmax(dim=-1) → scores.log_softmax(dim=-2)[counted]
+                · The softmax runs over the last dimension but one: take it over the classes, the last, dim=-1.
+                scores[counted].log_softmax(dim=-1) → scores.flatten(0, -2).log_softmax(dim=0).view_as(scores)[counted]
+                · The softmax runs over all tokens of the batch: take it over the classes, the last dimension, dim=-1.
                 log_softmax(dim=-1) → log_softmax(dim=0)
                 · The softmax runs over the tokens that count: take it over the classes, the last dimension, dim=-1.
                 .log_softmax(dim=-1) →

@@ -51,59 +51,72 @@ WALKS = [
 ]
 ONLY_NEW = "An `end` in the prompt does not count: remember, in a vector, which texts have been given a new one."
 
+
+def _ends_in_time(answer: Callable) -> None:
+    for *case, end in WALKS:
+        got, want = answer(*case, end), walk(*case, end)
+        if end is not None and got.shape[:1] == want.shape[:1] and got.shape != want.shape:
+            raise Wrong(
+                f"With end = {end} the result must be {tuple(want.shape)} here; yours is {tuple(got.shape)}: the walk "
+                "is over when each text has been given a new `end`, not before and not later."
+            )
+
+
+_walk_checks = Ladder(
+    walk,
+    WALKS,
+    returns=["ids"],
+    differentiable=False,
+    slips=edits(
+        walk,
+        f"""
+        model(ids)[:, -1] → model(ids)[:, 0]
+        · These are the scores after the first token; the next token follows the last one: `model(ids)[:, -1]`.
+        model(ids) → model(ids[:, -1:]) · The model is shown the last token alone; show it all ids so far.
+        model(ids) → model(ids[:, -1:] if _ > 0 else ids)
+        · After the first step the model is shown the last token alone; show it all ids so far, it keeps none.
+        if end is not None → if end
+        · `end` may be 0, and Python takes 0 for False: ask `if end is not None`.
+        choose(model(ids)[:, -1], ids) → model(ids)[:, -1].argmax(dim=-1)
+        · `choose` is not used: it decides which token comes next, not always the best one.
+        masked_fill_(over, end) → masked_fill_(ids[:, -2] == end, end) · {ONLY_NEW}
+        over = ids[:, -1] == end → over = (ids == end).any(dim=1) · {ONLY_NEW}
+        over = torch.zeros( → over = (ids == (-1 if end is None else end)).any(dim=1) | torch.zeros( · {ONLY_NEW}
+        ids[:, -1].masked_fill_(over, end) → pass
+        · It stops only if all texts end in the same step; one that ended earlier is over too. Remember them.
+        over = torch.zeros( → first, over = ids, torch.zeros( ; model(ids) → model(first)
+        · The model is shown the prompt again and again; show it the new tokens too.
+        over = torch.zeros( → first, over = ids, torch.zeros( ; [:, -1], ids) → [:, -1], first)
+        · `choose` is given the prompt; give it all ids so far, the new ones too.
+        model(ids)[:, -1] → model(ids)[:, -1].softmax(dim=-1)
+        · `choose` is given probabilities; give it the scores as the model gave them.
+        model(ids)[:, -1] → model(ids)[:, -1].log_softmax(dim=-1)
+        · `choose` is given log-probabilities; give it the scores as the model gave them.
+        range(new) → range(new - 1) · One token too few is added.
+        range(new) → range(new + 1) · One token too many is added.
+        over = torch.zeros( → first, over = ids, torch.zeros( ; return ids → return ids[:, first.shape[1] :]
+        · The prompt belongs to the result.
+        if end is not None → if False
+        · `end` is not used: a text that has ended is filled up with `end`, and if all have, the walk is over.
+        ids[:, -1].masked_fill_(over, end) → pass ; over = ids → over |= ids
+        · Texts that are over go on: after its first `end` a text gets nothing but `end`.
+        over.all() → False · When every text is over the walk is over too: return what there is then.
+        over = ids[:, -1] == end → over, before = ids[:, -1] == end, over ; over.all() → before.all()
+        · The walk ends one step late, with a column of nothing but `end`: ask whether all are over as soon as
+        · the new tokens are known.
+        over.all() → over.any() · It stops when one text is over; go on until all of them are (`over.all()`).
+        return ids → return ids if end is None else ids[:, :-1] · The `end` of the last text belongs to the result.
+        masked_fill_(over, end) → masked_fill_(over, 0) ; over = ids[:, -1] == end → over |= token == end
+        · A text that is over is filled up with 0; fill it up with `end`.
+        """,
+    ),
+)
+
 walking = Exercise(
     id="9.1",
     title="greedy search, the walk",
     reference=walk,
-    checks=Ladder(
-        walk,
-        WALKS,
-        returns=["ids"],
-        differentiable=False,
-        slips=edits(
-            walk,
-            f"""
-            model(ids)[:, -1] → model(ids)[:, 0]
-            · These are the scores after the first token; the next token follows the last one: `model(ids)[:, -1]`.
-            model(ids) → model(ids[:, -1:]) · The model is shown the last token alone; show it all ids so far.
-            model(ids) → model(ids[:, -1:] if _ > 0 else ids)
-            · After the first step the model is shown the last token alone; show it all ids so far, it keeps none.
-            if end is not None → if end
-            · `end` may be 0, and Python takes 0 for False: ask `if end is not None`.
-            choose(model(ids)[:, -1], ids) → model(ids)[:, -1].argmax(dim=-1)
-            · `choose` is not used: it decides which token comes next, not always the best one.
-            masked_fill_(over, end) → masked_fill_(ids[:, -2] == end, end) · {ONLY_NEW}
-            over = ids[:, -1] == end → over = (ids == end).any(dim=1) · {ONLY_NEW}
-            over = torch.zeros( → over = (ids == (-1 if end is None else end)).any(dim=1) | torch.zeros( · {ONLY_NEW}
-            ids[:, -1].masked_fill_(over, end) → pass
-            · It stops only if all texts end in the same step; one that ended earlier is over too. Remember them.
-            over = torch.zeros( → first, over = ids, torch.zeros( ; model(ids) → model(first)
-            · The model is shown the prompt again and again; show it the new tokens too.
-            over = torch.zeros( → first, over = ids, torch.zeros( ; [:, -1], ids) → [:, -1], first)
-            · `choose` is given the prompt; give it all ids so far, the new ones too.
-            model(ids)[:, -1] → model(ids)[:, -1].softmax(dim=-1)
-            · `choose` is given probabilities; give it the scores as the model gave them.
-            model(ids)[:, -1] → model(ids)[:, -1].log_softmax(dim=-1)
-            · `choose` is given log-probabilities; give it the scores as the model gave them.
-            range(new) → range(new - 1) · One token too few is added.
-            range(new) → range(new + 1) · One token too many is added.
-            over = torch.zeros( → first, over = ids, torch.zeros( ; return ids → return ids[:, first.shape[1] :]
-            · The prompt belongs to the result.
-            if end is not None → if False
-            · `end` is not used: a text that has ended is filled up with `end`, and if all have, the walk is over.
-            ids[:, -1].masked_fill_(over, end) → pass ; over = ids → over |= ids
-            · Texts that are over go on: after its first `end` a text gets nothing but `end`.
-            over.all() → False · When every text is over the walk is over too: return what there is then.
-            over = ids[:, -1] == end → over, before = ids[:, -1] == end, over ; over.all() → before.all()
-            · The walk ends one step late, with a column of nothing but `end`: ask whether all are over as soon as
-            · the new tokens are known.
-            over.all() → over.any() · It stops when one text is over; go on until all of them are (`over.all()`).
-            return ids → return ids if end is None else ids[:, :-1] · The `end` of the last text belongs to the result.
-            masked_fill_(over, end) → masked_fill_(over, 0) ; over = ids[:, -1] == end → over |= token == end
-            · A text that is over is filled up with 0; fill it up with `end`.
-            """,
-        ),
-    ),
+    checks=_walk_checks.extended(_walk_checks.explained(_ends_in_time), before="shapes"),
     crashes=[
         (
             "got 2 and 3",
@@ -571,6 +584,7 @@ SCATTER = "`gather` takes from the places; to bring a mask back to them, `scatte
 SORTED_MASK = "The mask belongs to the sorted tokens: bring it back into their own order (`scatter`) before you use it."
 SORTED_SCORES = "The scores come back sorted: each must stay in its place."
 NO_SOFTMAX = "The scores are summed up; sum up probabilities, their softmax."
+FIRST_AXIS = "The softmax runs over the batch; it runs over the vocabulary, the last dimension (dim=-1)."
 LEAST_FIRST = "The sum starts at the least probable token: start at the best, sort with `descending=True`."
 
 nucleus = Exercise(
@@ -607,8 +621,9 @@ nucleus = Exercise(
         logits.softmax(dim=-1).sort → logits.sort · {NO_SOFTMAX}
         logits.softmax(dim=-1).sort → logits.sort ; goes[..., -1] = False → pass ;
         rising.cumsum(dim=-1) <= 1 - p → rising.flip(-1).cumsum(dim=-1).flip(-1) - rising >= p · {NO_SOFTMAX}
-        logits.softmax(dim=-1) → logits.softmax(dim=0)
-        · The softmax runs over the batch; it runs over the vocabulary, the last dimension (dim=-1).
+        logits.softmax(dim=-1) → logits.softmax(dim=0) · {FIRST_AXIS}
+        logits.softmax(dim=-1) → logits.softmax(dim=0) ; rising.cumsum(dim=-1) <= 1 - p →
+        rising.flip(-1).cumsum(dim=-1).flip(-1) - rising >= p · {FIRST_AXIS}
         goes.scatter(-1, order, goes) → logits.softmax(-1) < p * logits.softmax(-1).amax(dim=-1, keepdim=True)
         · Each token is compared with p times the best: that is min-p. Here the sum of the best ones has to reach p.
         goes.scatter(-1, order, goes) → goes.flip(-1).gather(-1, order.flip(-1)) · {SCATTER}

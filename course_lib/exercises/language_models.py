@@ -186,6 +186,9 @@ the_block = Exercise(
             layer, norm in zip(layers, norms, → layer, norm, first in zip(layers, norms, [x] * len(norms), ;
                 layer(norm(x)) → layer(norm(first)) ; norm(x + layer(x)) → norm(x + layer(first))
                 · Every layer reads the block's first input; each reads what the layer before it gave.
+            layer, norm in zip(layers, norms, → layer, norm, first in zip(layers, norms, [x] * len(norms), ;
+                x + layer(norm(x)) → first + layer(norm(first)) ; norm(x + layer(x)) → norm(first + layer(first))
+                · Every layer starts from the block's first input, so that only the last one counts: hand x on.
             zip(layers, norms, → zip(layers[:1], norms[:1], · Only the first layer is used; go through all of them.
             zip(layers, norms, → zip(layers[:2], norms[:2],
                 · Only the first two layers are used; there may be three, as in lesson 07: loop over them.
@@ -237,14 +240,18 @@ def _no_look_at_first(answer: Callable) -> None:
         )
 
 
+TOO_LARGE = "`exp` overflows, or softmax rounds to 0, before the logarithm is taken"
+
+
 def _large_scores(answer: Callable) -> None:
     """softmax gives 0 for what is 200 below the best, and its logarithm is −∞. Other scores came out right before."""
     logits, ids = 200 * F.one_hot(_whole(7, 4, 2, 3), 4).float(), _whole(8, 4, 2, 3)
     got, want = answer(logits, ids), next_token_loss(logits, ids)
     if not torch.allclose(got, want, rtol=1e-4):
+        why = "something on the way cuts it off" if got.isfinite() else TOO_LARGE
         raise Wrong(
-            f"With scores of 0 and 200 the loss must be {want:.1f}; got {got:.4g}: softmax rounds to 0, and its "
-            "logarithm is −∞. Use `log_softmax` or `cross_entropy`."
+            f"With scores of 0 and 200 the loss must be {want:.1f}; got {got:.4g}: {why}. Use `log_softmax` or "
+            "`cross_entropy`, and add nothing."
         )
 
 
@@ -294,6 +301,8 @@ loss = Exercise(
             predicted.flatten(0, 1), came.flatten() → predicted.reshape(len(ids), -1, came.shape[1]), came
                 · `reshape` (or `view`) turns nothing round: it mixes the scores of different places. Use
                 · `transpose(1, 2)`, or flatten batch and length.
+            came.flatten()) → came.flatten(), label_smoothing=0.1)
+                · Labels are smoothed here, as in lesson 07; the plain loss is asked for.
             came.flatten()) → came.flatten()) / torch.tensor(2.0).log()
                 · This is the loss in bits, with logarithms of base 2; the natural logarithm is asked for.
             """,
@@ -518,8 +527,8 @@ def _cache_checks() -> list[Check]:
             seen += k.shape[2]
             try:
                 keys, values = returned(answer(cache, k.clone(), v.clone()))
-            except ValueError as error:
-                told = f"ValueError: {error}".rstrip(".: ")
+            except (ValueError, AssertionError) as error:
+                told = f"{type(error).__name__}: {error}".rstrip(".: ")
                 if seen < 6:
                     raise Wrong(
                         f"After {seen} tokens it stopped with {told}, although there is room: "
@@ -527,7 +536,7 @@ def _cache_checks() -> list[Check]:
                     ) from None
                 raise Wrong(
                     f"4 tokens and 2 more just fit into a room of 6, but it stopped with {told}. "
-                    "Is there a `>=` for a `>`?"
+                    "Is there a `>=` for a `>`, or a `<` for a `<=`?"
                 ) from None
             all_keys, all_values = (torch.cat([part[j] for part in news[: i + 1]], dim=2) for j in (0, 1))
             shape("keys", keys, all_keys.shape, seen, k.shape[2])

@@ -187,6 +187,7 @@ SCORES = "(q @ k.mT / q.shape[-1] ** 0.5)"
 FILLED = f"({SCORES} if mask is None else {SCORES}.masked_fill(~mask, torch.finfo(q.dtype).min))"
 PARTS = "(split_heads(part, heads) for part in F.linear(x, W_qkv, b_qkv).chunk(3, dim=-1))"
 TURNED_ROUND = "The mask is turned round: True means that a key may be seen."
+NO_HEADS = "There are no heads: split q, k and v before the attention, so that each head looks for itself."
 
 
 def _weighing(weights: str) -> str:
@@ -239,7 +240,10 @@ layer = Exercise(
             split_heads(part, heads) → split_heads(part, 1)
             · It computes one head of the whole width, whatever `heads` says.
             {PARTS} → F.linear(x, W_qkv, b_qkv).chunk(3, dim=-1) ; merge_heads(out) → out
-            · There are no heads: split q, k and v before the attention, so that each head looks for itself.
+            · {NO_HEADS}
+            {PARTS} → F.linear(x, W_qkv, b_qkv).chunk(3, dim=-1) ; attention(q, → attention(q * heads**0.5, ;
+                merge_heads(out) → out
+            · {NO_HEADS}
             b_o), weights → b_o), weights.mean(dim=1)
             · The weights are averaged over the heads; return each head's: (batch, heads, length, length).
             F.linear(merge_heads(out), W_o, b_o), weights → weights, F.linear(merge_heads(out), W_o, b_o)

@@ -221,6 +221,11 @@ turn = Exercise(
                     · The two halves are joined in the wrong order: first · cos − second · sin comes first.
                 torch.cat → torch.stack ; cos], dim=-1) → cos], dim=-1).flatten(-2)
                     · The turned halves are interleaved; put them one behind the other, as they came: `torch.cat`.
+                torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1) →
+                    x * torch.cat([cos, cos], dim=-1) +
+                    torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2) * torch.cat([sin, sin], dim=-1)
+                    · The angles are laid out for pairs (i, i + d/2), but neighbours change places in x: turn its
+                    · halves, `torch.cat([-second, first], dim=-1)`.
                 torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1) → x
                     · This is x as it came in: turn it.
                 """,
@@ -265,18 +270,19 @@ def _fractions(answer: Callable) -> None:
         )
 
 
+WHOLE_EXPONENTS = "−8h/H is not always a whole number (with 16 heads it is not): divide with `/`, not with `//`."
 lower = Exercise(
     id="5.4",
     title="ALiBi",
     reference=alibi,
     checks=Ladder(
         alibi,
-        [(4, 5, 5, None), (8, 2, 6, None), (1, 3, 3, None), (2, 1, 7, None)],
+        [(4, 5, 5, None), (8, 2, 6, None), (1, 3, 3, None), (2, 1, 7, None), (16, 2, 3, None)],
         returns=["the bias"],
         differentiable=False,
         slips=edits(
             alibi,
-            """
+            f"""
             distance.clamp(max=0) → torch.where(distance > 0, -torch.inf, distance)
                 · Keys ahead of the query get −∞; here they get 0: to hide them is the causal mask's work.
             return slopes → return -slopes
@@ -295,6 +301,8 @@ lower = Exercise(
             -8.0 * → -8.0 / ; / heads) → )
                 · The exponent is −8/h; it is −8h/H, with H the number of heads.
             -8.0 → 0.0 · All heads have the slope 1; head h has 2^(−8h/H).
+            / heads) → // heads) · {WHOLE_EXPONENTS}
+            / heads) → ) ; -8.0 * → -(8.0 // heads) * · {WHOLE_EXPONENTS}
             keys_at[keys - queries :, None] → keys_at[:queries, None]
                 · With fewer queries than keys, the LAST query is the last key: the first one stands at keys − queries.
             keys_at - keys_at[keys - queries :, None] → keys_at[:queries, None] - keys_at

@@ -256,7 +256,10 @@ flow = Exercise(
         properties=[_ends_at_itself],
     ),
     crashes=[
-        ("does not require grad", "The first state needs `requires_grad_()`, or no graph is recorded."),
+        (
+            "does not require grad",
+            "The first state needs `requires_grad_()`, and no step may `detach`, or no graph is recorded.",
+        ),
         (
             "not have been used in the graph",
             "A tensor that you differentiate by did not lead to the last state: give `step` the very tensors you keep.",

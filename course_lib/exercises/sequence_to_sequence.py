@@ -132,6 +132,7 @@ PRE_NORM = """
     """.strip()
 MEMORY_NORMS = *(f"block.{norm}(memory)" for norm in NORMS), "nn.functional.layer_norm(memory, memory.shape[-1:])"
 SECOND_ARGUMENT = "The second argument is what one looks at: `attention(x, mask=…)`, `cross(x, memory, mask=…)`."
+OUTPUT_ALONE = "Here an attention returns its output alone: `[0]` takes the first sentence of the batch."
 EXCHANGED = "Two norms are exchanged: each of the three steps has a norm of its own, named like the step."
 
 
@@ -209,6 +210,11 @@ cross = Exercise(
                     · The residual path around the feed-forward layer is missing: LN(x + …).
                 return block.feed_forward_norm(x + block.feed_forward(x)) → return x
                     · The feed-forward layer is missing: it is the third step.
+                x + block.feed_forward(x) → x · The feed-forward layer itself is missing, though its norm is there.
+                block.attention(x, mask=mask) → block.attention(x, mask=mask)[0] ;
+                    memory, mask=memory_mask) → memory, mask=memory_mask)[0] · {OUTPUT_ALONE}
+                block.attention(x, mask=mask) → block.attention(x, mask=mask)[0] · {OUTPUT_ALONE}
+                memory, mask=memory_mask) → memory, mask=memory_mask)[0] · {OUTPUT_ALONE}
                 x = block.cross_norm(x + block.cross(x, memory, mask=memory_mask)) → pass
                     · The look at the source, `block.cross`, is missing.
                 x = block.attention_norm(x + block.attention(x, mask=mask)) → pass
@@ -265,14 +271,18 @@ def _mean_of_means(logits, targets, epsilon):
     return torch.stack([smoothed_loss(*row, epsilon) for row in rows]).mean()
 
 
+TOO_LARGE = "`exp` overflows, or softmax rounds to 0, before the logarithm is taken"
+
+
 def _large_logits(answer: Callable) -> None:
     """softmax gives 0 for what is 200 below the best, and its logarithm is −∞. Other logits came out right before."""
     logits, targets = torch.tensor([[0.0, 200.0, 0.0], [200.0, 0.0, 0.0]]), torch.tensor([0, 0])
     got, want = answer(logits, targets, 0.1), smoothed_loss(logits, targets, 0.1)
     if not torch.allclose(got, want, rtol=1e-4):
+        why = "something on the way cuts it off" if got.isfinite() else TOO_LARGE
         raise Wrong(
-            f"With logits of 0 and 200 the loss must be {want:.1f}; got {got:.4g}: softmax rounds to 0, and its "
-            "logarithm is −∞. Use `log_softmax`."
+            f"With logits of 0 and 200 the loss must be {want:.1f}; got {got:.4g}: {why}. Use `log_softmax`, and add "
+            "nothing."
         )
 
 
@@ -552,6 +562,8 @@ points = Exercise(
                     · n is not used: the sizes go from 1 to n.
                 clipped_matches(*pair, size) → clipped_matches(pair[0], pair[1][:1], size)
                     · Only the first reference of each sentence is used.
+                100 * penalty * math.exp(sum(logarithms) / n) → round(100 * penalty * math.exp(sum(logarithms) / n))
+                    · The points are rounded: return them as they are.
                 100 * penalty * math.exp(sum(logarithms) / n) → round(100 * penalty * math.exp(sum(logarithms) / n), 1)
                     · The points are rounded: return them as they are.
                 100 * penalty * math.exp(sum(logarithms) / n) → round(100 * penalty * math.exp(sum(logarithms) / n), 2)

@@ -128,7 +128,7 @@ class Ladder(Sequence):
     out what has a default. ``returns`` names the outputs. ``slips`` pairs the wrong functions that people write with
     the sentence that helps (see `edits`). ``told`` puts the arguments of a case into words, for a difference that no
     slip explains. ``compared_as`` is what a tensor becomes before it is compared: its softmax, where −∞ and −10⁹ are
-    both right.
+    both right. The panel shows what is compared, and calls it as the function is called.
     """
 
     def __init__(
@@ -250,16 +250,16 @@ class Ladder(Sequence):
             try:
                 check(answer)
             except Wrong as error:
-                raise Wrong(self.slip_made(answer) or str(error), error.expected, error.got) from None
+                found = None
+                with contextlib.suppress(Exception):
+                    found = self.differing(answer)
+                raise Wrong(self.slip_made(answer) or str(error), *(found[:1:-1] if found else ())) from None
 
         return property
 
     def numbers(self, answer: Callable) -> None:
-        for inputs in self.cases:
-            got, want = self.outputs(answer, inputs), self.outputs_of(self.reference, inputs)
-            for name, value, wanted in zip(self.returns, got, want, strict=True):
-                if not equal_outputs((value,), (wanted,), self.tolerance):
-                    raise Wrong(self.slip_made(answer) or self.difference(inputs, name, value, wanted), wanted, value)
+        if found := self.differing(answer):
+            raise Wrong(self.slip_made(answer) or self.difference(*found), *found[:1:-1])
 
     def gradients(self, answer: Callable) -> None:
         for inputs in self.cases:
@@ -296,6 +296,15 @@ class Ladder(Sequence):
                 expected = f"Expected {name} of shape {tuple(wanted.shape)}; got {tuple(value.shape)}."
                 raise Wrong(f"{expected} {help_}".strip())
         return got
+
+    def differing(self, answer: Callable) -> tuple | None:
+        """The first output that differs: the inputs, its name, what came, what was expected."""
+        for inputs in self.cases:
+            got, want = self.outputs(answer, inputs), self.outputs_of(self.reference, inputs)
+            for name, value, wanted in zip(self.returns, got, want, strict=True):
+                if not equal_outputs((value,), (wanted,), self.tolerance):
+                    return inputs, name, value, wanted
+        return None
 
     def slip_made(self, answer: Callable) -> str:
         """The sentence of the slip that gives the same wherever the answer runs: all, or the first wrong output."""

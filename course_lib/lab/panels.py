@@ -1,6 +1,7 @@
 """What the lab shows: boxes with a mark, a title and a few lines."""
 
 import html
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -52,20 +53,24 @@ def here(text: str, tag: str = "b") -> str:
 
 def verdict_panel(exercise: Exercise, verdict: Verdict, name: str) -> Panel:
     """What is said of an answer; ``name`` is that of the library's piece."""
-    title = f"{exercise.id} {exercise.title} · {verdict.done}/{verdict.total} checks"
-    printed = [f"It printed: {line}" for line in verdict.printed.strip().splitlines()[:8]]
+    title, said = f"{exercise.id} {exercise.title}", verdict.printed.strip().splitlines()
+    printed = [f"It printed: {line}" for line in [*said[:8], *["…"][: len(said[8:])]]]
     if verdict.state == "passed":
-        return Panel("✓", title, ["Right. The lesson goes on with yours.", *printed])
+        lines = ["Right. The lesson goes on with yours.", *printed]
+        return Panel("✓", f"{title} · {verdict.done}/{verdict.total} checks", lines)
     if verdict.state == "untouched":
         lines = [verdict.reason.strip(), f"Going on with the library's `{name}`.", *printed]
-        return Panel("○", f"{exercise.id} {exercise.title} · not attempted", lines)
+        return Panel("○", f"{title} · not attempted", lines)
+    # no count here: with the right shapes and types alone most checks pass, and "8 of 10" would say "nearly right"
     on = f'Going on with the library\'s `{name}`. For a nudge: `lab.hint("{exercise.id}")`'
-    return Panel("✗", title, [verdict.reason, *printed, on], html_only=_beside(verdict))
+    return Panel("✗", title, [verdict.reason, *printed, on], html_only=_beside(exercise, verdict))
 
 
-def _beside(verdict: Verdict) -> str:
+def _beside(exercise: Exercise, verdict: Verdict) -> str:
     """HTML: what was expected beside what came."""
     want, got = verdict.expected, verdict.got
+    changed = getattr(exercise.checks, "compared_as", None)
+    heading = f"{{}}, as {changed.__name__.strip('_')}" if changed else "{}"
     if want is None or got is None:
         return ""
     if not isinstance(want, Tensor):
@@ -75,7 +80,7 @@ def _beside(verdict: Verdict) -> str:
     else:
         return ""
     cells = "".join(
-        f"<td style='text-align:left;vertical-align:top;padding-right:2em'>{name}<br>{table}</td>"
+        f"<td style='text-align:left;vertical-align:top;padding-right:2em'>{heading.format(name)}<br>{table}</td>"
         for name, table in zip(("expected", "yours"), shown, strict=True)
     )
     return f"<table style='margin:.4em 0 0 0'><tr>{cells}</tr></table>"
@@ -93,14 +98,21 @@ def _tables(want: Tensor, got: Tensor) -> list[str]:
     *before, row, column = map(int, worst)
     window = *before, *(slice(max(0, i + 1 - most), max(most, i + 1)) for i, most in ((row, 6), (column, 8)))
     differ = ~torch.isclose(want, got, rtol=1e-4, atol=1e-5, equal_nan=True)[window]
-    return [_table(want[window], torch.zeros_like(differ)), _table(got[window], differ)]
+    want, got = want[window], got[window]
+    largest = float(torch.stack([want, got]).nan_to_num(0, 0, 0).abs().max()) or 1.0
+    return [_table(want, torch.zeros_like(differ), largest), _table(got, differ, largest)]
 
 
-def _table(numbers: Tensor, bold: Tensor) -> str:
-    rows = (
-        "".join(f"<td>{'<b>' * b}{n:.3g}{'</b>' * b}</td>" for n, b in zip(*row, strict=True))
-        for row in zip(numbers.tolist(), bold.tolist(), strict=True)
-    )
+def _table(numbers: Tensor, bold: Tensor, largest: float) -> str:
+    """A table, shaded as a heat map: blue above 0, orange below, the stronger the nearer to ``largest``."""
+
+    def cell(number: float, bold: bool) -> str:
+        tint = "51,102,153" if number > 0 else "221,119,34"
+        share = 0 if math.isnan(number) else min(abs(number) / largest, 1)
+        style = f"padding:0 .5em;text-align:right;background:rgba({tint},{0.45 * share:.2f})"
+        return f"<td style='{style}'>{'<b>' * bold}{number:.3g}{'</b>' * bold}</td>"
+
+    rows = ("".join(map(cell, *row)) for row in zip(numbers.tolist(), bold.tolist(), strict=True))
     lines = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table style='margin:0;font-family:monospace'>{lines}</table>"
 

@@ -554,6 +554,13 @@ def hop(q, keys, values, mask):
     return q + torch.einsum("bn,bnd->bd", weights, values), weights
 
 
+@wrong("2.5", "squeezes the batch away, bmm", says="name the dimension, `.squeeze(-1)`")
+def hop(q, keys, values, mask):
+    scores = torch.bmm(keys, q[:, :, None]).squeeze()
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return q + torch.bmm(weights[:, None], values).squeeze(1), weights
+
+
 @wrong("2.5", "softmax over the batch, hidden before", says="The softmax runs over the batch")
 def hop(q, keys, values, mask):
     scores = torch.einsum("bd,bnd->bn", q, keys)

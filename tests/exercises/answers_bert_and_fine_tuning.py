@@ -404,14 +404,14 @@ def classify(hidden, weight, bias, targets):
     return scores, torch.stack([F.cross_entropy(s, t) for s, t in zip(scores, targets, strict=True)]).mean()
 
 
-@wrong("8.3", "log of a softmax", says="the loss is 200; yours is inf: take `log_softmax`")
+@wrong("8.3", "log of a softmax", says="the loss is 200; yours is inf: `exp` overflows, or softmax rounds to 0")
 def classify(hidden, weight, bias, targets):
     scores = hidden @ weight.T + bias
     counted = targets != -100
     return scores, -scores[counted].softmax(-1).gather(-1, targets[counted][:, None]).log().mean()
 
 
-@wrong("8.3", "softmax by hand", says="the loss is 200; yours is inf: take `log_softmax`")
+@wrong("8.3", "softmax by hand", says="the loss is 200; yours is inf: `exp` overflows, or softmax rounds to 0")
 def classify(hidden, weight, bias, targets):
     scores = hidden @ weight.T + bias
     counted = targets != -100
@@ -419,7 +419,7 @@ def classify(hidden, weight, bias, targets):
     return scores, -p[counted].gather(-1, targets[counted][:, None]).log().mean()
 
 
-@wrong("8.3", "log with a little added", says="the loss is 200; yours is 20.7: take `log_softmax`")
+@wrong("8.3", "log with a little added", says="the loss is 200; yours is 20.7: something on the way cuts it off")
 def classify(hidden, weight, bias, targets):
     scores = hidden @ weight.T + bias
     counted = targets != -100
@@ -427,7 +427,7 @@ def classify(hidden, weight, bias, targets):
     return scores, -(p + 1e-9).log().mean()
 
 
-@wrong("8.3", "log-sum-exp by hand", says="the loss is 200; yours is inf: take `log_softmax`")
+@wrong("8.3", "log-sum-exp by hand", says="the loss is 200; yours is inf: `exp` overflows, or softmax rounds to 0")
 def classify(hidden, weight, bias, targets):
     scores = hidden @ weight.T + bias
     counted = targets != -100

@@ -168,6 +168,18 @@ def walk(model, ids, new, choose, end=None):
     return ids
 
 
+@wrong("9.1", "asks the first text alone", says="the walk is over when each text has been given a new `end`")
+def walk(model, ids, new, choose, end=None):
+    over = torch.zeros(len(ids), dtype=torch.bool)
+    for _ in range(new):
+        token = choose(model(ids)[:, -1], ids)
+        token = token if end is None else token.masked_fill(over, end)
+        ids, over = torch.cat([ids, token[:, None]], dim=1), over | (token == end)
+        if over[0]:
+            break
+    return ids
+
+
 @wrong("9.1", "one text at a time", says="Keep the batch: give the model ids of two dimensions")
 def walk(model, ids, new, choose, end=None):
     return torch.stack([choose(model(text), text) for text in ids])

@@ -655,6 +655,14 @@ def gradient_flow(step, xs, state):
     return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
 
 
+@wrong("1.4", "every step detached", says="no step may `detach`")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1].detach()))
+    return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
 @wrong("1.4", "one step at a time", says="Is there a `detach` between them?")
 def gradient_flow(step, xs, state):
     norms = []

@@ -300,28 +300,12 @@ class SelfAttention(nn.Module):
         return F.scaled_dot_product_attention(*(layer(x) for layer in self.layers))
 
 
-@wrong("3.3", "no scale", says="The scores are not scaled: divide by √d_head")
-class SelfAttention(nn.Module):
-    def __init__(self, d, d_head, causal=False):
-        super().__init__()
-        self.Q, self.K, self.V = (nn.Linear(d, d_head, bias=False) for _ in range(3))
-        self.causal = causal
-
-    def forward(self, x):
-        q, k, v = self.Q(x), self.K(x), self.V(x)
-        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=1.0)
-
-
-@wrong("3.3", "upper triangle", says="each token sees the tokens AFTER it")
-class SelfAttention(nn.Module):
-    def __init__(self, d, d_head, causal=False):
-        super().__init__()
-        self.Q, self.K, self.V = (nn.Linear(d, d_head, bias=False) for _ in range(3))
-        self.causal = causal
-
-    def forward(self, x):
-        mask = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).triu() if self.causal else None
-        return F.scaled_dot_product_attention(self.Q(x), self.K(x), self.V(x), attn_mask=mask)
+BANK.spoilt(
+    "3.3",
+    "PyTorch's attention",
+    "is_causal=self.causal) → is_causal=self.causal, scale=1.0) · The scores are not scaled: divide by √d_head",
+)
+BANK.spoilt("3.3", "written out", ".triu(1) → .tril(-1) · each token sees the tokens AFTER it")
 
 
 @wrong("3.3", "a plain class", says="Expected a class: `class SelfAttention(nn.Module)`")

@@ -241,6 +241,14 @@ def smoothed_loss(logits, targets, epsilon):
     return -((1 - epsilon) * right + epsilon * log_p.mean(-1)).mean()
 
 
+@wrong("7.3", "log of softmax, kept above 0", says="something on the way cuts it off")
+def smoothed_loss(logits, targets, epsilon):
+    keep = targets != -100
+    log_p = (logits[keep].softmax(-1) + 1e-12).log()
+    right = log_p.gather(-1, targets[keep][:, None])[:, 0]
+    return -((1 - epsilon) * right + epsilon * log_p.mean(-1)).mean()
+
+
 @wrong("7.3", "three dimensions", says="any number of dimensions may come before the words")
 def smoothed_loss(logits, targets, epsilon):
     b, t, words = logits.shape

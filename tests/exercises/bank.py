@@ -53,7 +53,7 @@ class Bank:
         """Register wrong answers as a table of `edits` of the right answer of that name."""
         [answer] = [answer for answer in self.right_answers[exercise] if answer.name == right]
         for edit, says in edits(answer.function, table):
-            names = dict(answer.function.__globals__)
+            names = dict(vars(inspect.getmodule(answer.function)))
             exec(source := edit.changed(answer.source), names)
             name = " ; ".join([right, *(f"{old} → {new}" for old, new in edit.changes)])
             spoilt = Answer(exercise, name, names[answer.function.__name__], source, says)

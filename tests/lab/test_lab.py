@@ -19,7 +19,7 @@ from types import FunctionType
 import pytest
 import torch
 
-from course_lib.exercises import applying_language_models, rnn_limits
+from course_lib.exercises import applying_language_models, decoding_strategies, positional_encoding, rnn_limits
 from course_lib.lab import CheckFailed, ClaimFailed, Lab, NotTheSame, Panel, progress
 from course_lib.lab import lab as lab_module
 from course_lib.lab.grading import Exercise, Verdict, Wrong, describe, grade
@@ -755,7 +755,32 @@ def test_the_table_shows_where_they_differ():
     got[2, 8, 11] = 7.0
     page = verdict_panel(rnn_limits.elman, Verdict("wrong", 0, 1, "No.", expected=want, got=got), "f")._repr_html_()
     assert page.count("<b>7</b></td></tr></table>") == 1
-    assert page.count("<td>0</td>") == 2 * 6 * 8 - 1
+    assert len(re.findall(r"<td [^>]*0\.00\)'>0</td>", page)) == 2 * 6 * 8 - 1
+
+
+def test_expected_stands_beside_yours_where_a_property_fails():
+    verdict = grade(positional_encoding.shift, lambda k, d, base=1e4: torch.eye(d))
+    assert "M PE(p) must be PE(p + 3)" in verdict.reason
+    assert torch.equal(verdict.expected, positional_encoding.shift.reference(3, 6))
+    assert torch.equal(verdict.got, torch.eye(6))
+
+
+def test_what_is_compared_is_named():
+    [top_k] = [e for e in decoding_strategies.EXERCISES if e.id == "9.4"]
+    verdict = grade(top_k, lambda logits, k: logits / 2)
+    assert "expected, as probabilities<br>" in verdict_panel(top_k, verdict, "top_k")._repr_html_()
+
+
+def test_a_wrong_answer_gets_no_count(lab, shown):
+    """With the right shape and type alone, most checks pass: a count would say "nearly right"."""
+    lab.check("1.1", lambda x, h, W, U, b: h)
+    assert repr(shown[-1]).splitlines()[0] == "✗ 1.1 Elman step"
+
+
+def test_what_is_printed_beyond_eight_lines_is_cut_with_a_mark():
+    verdict = Verdict("wrong", 0, 1, "No.", printed="\n".join("abcdefghij"))
+    lines = repr(verdict_panel(rnn_limits.elman, verdict, "f")).splitlines()
+    assert lines[9:11] == ["  It printed: h", "  It printed: …"]
 
 
 # --- equalities and checkpoints -------------------------------------------------------------------------------------
