@@ -216,10 +216,25 @@ def _run_limited(work: Callable[[], None], seconds: float) -> BaseException | No
             return raised[0] if raised else None
         return _TimeIsUp()
     finally:  # also when the student stops the cell
-        for _ in range(5):  # once may not do: a bare `except:`, or a callback that Python runs just then, swallows it
-            if thread.is_alive():
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
-                thread.join(0.2)
+        with _ended_quietly():
+            for _ in range(
+                5
+            ):  # once may not do: a bare `except:`, or a callback that Python runs just then, swallows it
+                if thread.is_alive():
+                    end = ctypes.py_object(SystemExit)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), end)
+                    thread.join(0.2)
+
+
+@contextlib.contextmanager
+def _ended_quietly() -> Iterator[None]:
+    """Where a callback (of a weak reference, of `__del__`) swallows our SystemExit, Python would report it."""
+    report = sys.unraisablehook
+    sys.unraisablehook = lambda found: None if found.exc_type is SystemExit else report(found)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = report
 
 
 def _explain(error: BaseException, exercise: Exercise) -> str:

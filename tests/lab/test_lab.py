@@ -127,6 +127,25 @@ print(imported_by(on_the_device, lambda device: torch.arange(3, device=device) /
     assert done.stdout == "[]\n[]\n"
 
 
+def test_an_end_that_a_callback_swallows_is_not_reported(monkeypatch):
+    """Python reports what is raised in `__del__` or in a weak reference's callback; here it is our own."""
+
+    class Spins:
+        def __del__(self):
+            while True:
+                pass
+
+    def never(answer):
+        Spins()  # the first end comes here
+        while True:
+            pass
+
+    reports = []
+    monkeypatch.setattr("sys.unraisablehook", reports.append)
+    assert "never ends" in grade(exercise(never, seconds=0.2), right).reason
+    assert not reports
+
+
 def test_time_limit_ends_a_loop_that_swallows_the_first_exceptions():
     def stubborn(x):
         for _ in range(3):
