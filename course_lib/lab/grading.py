@@ -216,12 +216,10 @@ def _run_limited(work: Callable[[], None], seconds: float) -> BaseException | No
             return raised[0] if raised else None
         return _TimeIsUp()
     finally:  # also when the student stops the cell
+        end = ctypes.py_object(SystemExit)
         with _ended_quietly():
-            for _ in range(
-                5
-            ):  # once may not do: a bare `except:`, or a callback that Python runs just then, swallows it
+            for _ in range(5):  # once may not do: a bare `except:`, or a callback that runs just then, swallows it
                 if thread.is_alive():
-                    end = ctypes.py_object(SystemExit)
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), end)
                     thread.join(0.2)
 
