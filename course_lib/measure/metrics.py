@@ -56,7 +56,7 @@ def spearman(x: Tensor, y: Tensor) -> float:
 
 
 def _ranks(x: Tensor) -> Tensor:
-    _, group, counts = x.double().unique(return_inverse=True, return_counts=True)
+    _, group, counts = x.cpu().double().unique(return_inverse=True, return_counts=True)
     return (counts.cumsum(0) - (counts - 1) / 2)[group].double()
 
 
@@ -69,7 +69,8 @@ def chance_of_counts(counts: Tensor, p: Tensor) -> float:
     """
     if counts.shape != p.shape or counts.dim() != 1 or counts.sum() <= 0:
         raise ValueError(f"Expected counts and probabilities in rows; got {tuple(counts.shape)} and {tuple(p.shape)}.")
-    counts, expected = counts.double(), p.double() / p.double().sum() * counts.sum()
+    counts, p = counts.cpu().double(), p.cpu().double()  # first to the CPU: Apple's GPUs have no float64
+    expected = p / p.sum() * counts.sum()
     if counts[expected == 0].sum() > 0:
         return 0.0
     common = expected >= 5

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from without_double import WithoutDouble
 
 from course_lib.data.batches import consecutive_windows
 from course_lib.measure.metrics import (
@@ -65,6 +66,13 @@ def test_distinct_counts_different_ngrams_over_all_texts():
     assert distinct([[5], [1, 2]], 2) == 1
     with pytest.raises(ValueError, match="no text of 3 tokens"):
         distinct([[1, 2]], 3)
+
+
+def test_on_a_gpu_without_float64():
+    counts, p = torch.tensor([55, 45]), torch.tensor([0.5, 0.5])
+    far = [x.as_subclass(WithoutDouble) for x in (counts, p)]
+    assert chance_of_counts(*far) == chance_of_counts(counts, p)
+    assert spearman(far[0], torch.tensor([2.0, 1.0])) == spearman(counts, torch.tensor([2.0, 1.0]))
 
 
 def test_chance_of_counts_tells_a_fair_die_from_a_loaded_one():

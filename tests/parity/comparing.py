@@ -27,9 +27,14 @@ class Seen:
 seen = Seen()
 
 
+def double(x: Any) -> torch.Tensor:
+    """On the CPU, wherever the test is: Apple's GPUs have no float64."""
+    return torch.tensor(x, dtype=torch.double, device="cpu")
+
+
 def close(ours: Any, theirs: Any, what: str, bound: float = 1e-5) -> None:
     """The largest difference is at most ``bound``, as a share of the largest of theirs where that is above 1."""
-    ours, theirs = (x if isinstance(x, torch.Tensor) else torch.tensor(x, dtype=torch.double) for x in (ours, theirs))
+    ours, theirs = (x if isinstance(x, torch.Tensor) else double(x) for x in (ours, theirs))
     assert ours.shape == theirs.shape, f"{what}: shapes {tuple(ours.shape)} and {tuple(theirs.shape)}"
     gap = 0.0
     if theirs.numel():

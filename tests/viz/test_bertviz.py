@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from without_double import WithoutDouble
 
 from course_lib import viz
 from course_lib.models import attention as attending
@@ -69,22 +70,6 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match="pip install mpld3"):
         bertviz.libraries()
-
-
-class WithoutDouble(torch.Tensor):
-    """Like a tensor on Apple's GPUs: no float64, and nothing to do with tensors of the CPU, until it is moved there."""
-
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        if func is torch.Tensor.cpu:
-            return args[0].as_subclass(torch.Tensor)
-        made = super().__torch_function__(func, types, args, kwargs)
-        with torch._C.DisableTorchFunctionSubclass():
-            if any(isinstance(x, torch.Tensor) and not isinstance(x, cls) for x in args):
-                raise RuntimeError("Expected all tensors to be on the same device.")
-            if isinstance(made, torch.Tensor) and made.dtype == torch.float64:
-                raise TypeError("Cannot convert a MPS Tensor to float64 dtype.")
-        return made
 
 
 def test_views_of_a_gpu_without_float64(shown, attention, queries_keys):
