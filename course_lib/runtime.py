@@ -6,7 +6,7 @@ A *profile* sets how large the experiments are:
 - ``gpu``: chosen by itself where there is a GPU: longer training, full data, tighter claims.
 - ``smoke``: for tests only: the smallest sizes that still run every line; claims are printed, not asserted.
 
-``COURSE_PROFILE`` overrides the choice.
+``COURSE_PROFILE`` overrides the choice, ``COURSE_DEVICE`` that of the device.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 PROFILES = ("cpu", "gpu", "smoke")
+DEVICES = ("cpu", "cuda", "mps")
 
 
 def profile() -> str:
@@ -30,7 +31,11 @@ def profile() -> str:
 
 
 def device() -> torch.device:
-    """The best device here that gives right numbers: cuda, mps (if it agrees with the CPU), else cpu."""
+    """``COURSE_DEVICE`` if set, else the best that gives right numbers: cuda, mps (if it agrees with the CPU), cpu."""
+    if chosen := os.environ.get("COURSE_DEVICE"):
+        if chosen not in DEVICES:
+            raise ValueError(f"COURSE_DEVICE is {chosen!r}; expected one of {', '.join(DEVICES)}.")
+        return torch.device(chosen)
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available() and agrees_with_cpu("mps"):

@@ -45,7 +45,8 @@ def hub(alone: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str) -> Path:
     """An empty cache, the tiny corpus in the catalogue, and no network but what a test adds; gives the cache folder."""
-    for name in [name for name in os.environ if name.startswith(("PIP_", "COURSE_", "HF_")) or "proxy" in name.lower()]:
+    ours = {name for name in os.environ if name.startswith(("PIP_", "COURSE_", "HF_")) or "proxy" in name.lower()}
+    for name in ours - {"COURSE_DEVICE"}:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", f"{closed}/simple/")

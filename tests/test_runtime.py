@@ -19,6 +19,7 @@ def machine(monkeypatch):
     """A machine with the given accelerators."""
 
     def build(cuda=False, mps=False):
+        monkeypatch.delenv("COURSE_DEVICE", raising=False)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
 
@@ -38,6 +39,15 @@ def test_device_is_the_best_there_is(machine, monkeypatch):
     assert runtime.device() == torch.device("mps")
     monkeypatch.setattr(runtime, "agrees_with_cpu", lambda name: False)
     assert runtime.device() == torch.device("cpu")
+
+
+def test_device_by_request(machine, monkeypatch):
+    machine(cuda=True)
+    monkeypatch.setenv("COURSE_DEVICE", "cpu")
+    assert runtime.device() == torch.device("cpu")
+    monkeypatch.setenv("COURSE_DEVICE", "gpu")
+    with pytest.raises(ValueError, match=r"COURSE_DEVICE is 'gpu'; expected one of cpu, cuda, mps\."):
+        runtime.device()
 
 
 def test_an_mps_that_fails_is_not_used(machine, monkeypatch):

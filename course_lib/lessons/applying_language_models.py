@@ -60,9 +60,9 @@ def index(documents: Tensor, neighbours: int | None = None) -> "Index":
     Without ``neighbours`` it is exact. With it, it is a graph (HNSW) in which each document knows so many others: a
     search walks from one to the next and looks at few of them, and may miss some.
     """
-    # On macOS faiss and torch each bring an OpenMP of their own. The second one stops the process unless told not to;
-    # with one thread the two never meet, and one thread is plenty here.
-    if sys.platform == "darwin":
+    # On macOS and Windows faiss and torch each bring an OpenMP of their own. The second one stops the process unless
+    # told not to; with one thread the two never meet, and one thread is plenty here.
+    if sys.platform != "linux":
         os.environ.setdefault("KMP_DUPLICATE_LIB_OK", "TRUE")
     import faiss
 

@@ -18,6 +18,7 @@ from types import FunctionType
 
 import pytest
 import torch
+from without_double import WithoutDouble
 
 from course_lib.exercises import applying_language_models, decoding_strategies, positional_encoding, rnn_limits
 from course_lib.lab import CheckFailed, ClaimFailed, Lab, NotTheSame, Panel, progress
@@ -811,6 +812,11 @@ def test_same_is_a_quiet_line(lab, shown):
     assert "largest difference <b data-here>1e-07</b>" in shown[-1]._repr_html_()
 
 
+def test_same_of_a_gpu_without_float64_and_the_cpu(lab, shown):
+    lab.same("nn.LSTM", torch.ones(2).as_subclass(WithoutDouble), torch.ones(2))
+    assert repr(shown[-1]) == "= nn.LSTM"
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
@@ -992,7 +998,7 @@ def test_record_that_is_not_text_is_set_aside(shown, record):
 
 
 def test_folder_that_is_not_there_costs_the_record_only(shown, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("a file where a folder should be")
+    (tmp_path / "file").write_text("a file where a folder should be", encoding="utf-8")
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "file" / "progress.json"))
     lab = Lab(LESSON)
     assert lab.check("1.1", right) is right
@@ -1028,7 +1034,7 @@ def test_fifo_is_never_moved(shown, record):
 
 def test_folder_is_never_moved(shown, record):
     record.mkdir()
-    (record / "kept").write_text("here")
+    (record / "kept").write_text("here", encoding="utf-8")
     lab = Lab(LESSON)
     assert lab.check("1.1", right) is right
     assert (record / "kept").read_text(encoding="utf-8") == "here"
@@ -1046,7 +1052,7 @@ def test_killed_while_writing(lab, record, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             lab.check("1.1", right)
     assert entry(record)["state"] == "wrong"
-    (record.parent / ".progress.json.abc123").write_text('{"half')
+    (record.parent / ".progress.json.abc123").write_text('{"half', encoding="utf-8")
     lab.check("1.1", right)
     assert entry(record)["state"] == "passed"
 

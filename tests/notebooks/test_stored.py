@@ -39,6 +39,7 @@ def test_words_are_compared_in_text_and_html_and_what_is_measured_is_not(tmp_pat
     progress = tmp_path / "progress.json"
     monkeypatch.setenv("COURSE_PROGRESS", str(progress))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8")  # of what nbval says; Windows would take its code page
     elsewhere, older = tmp_path / "elsewhere.ipynb", tmp_path / "older.ipynb"
     store(elsewhere, monkeypatch, lambda html: re.sub(r"torch [\d.]+|0\.123|0\.5|0e\+00", "1", html))
     store(older, monkeypatch, lambda html: html.replace("no prediction", "you said <b>None</b>"))
