@@ -20,7 +20,7 @@ fuzz: ready  ## the tests that draw at random, with new seeds: about a minute a 
 
 bench: ready  ## our code beside its peers: a quarter of an hour
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt nano-gpt  # nanoGPT's model, a peer
-	for name in training_step memory generation bpe shakespeare; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in training_step peak_memory generation bpe shakespeare; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 claims: ready  ## the claims of all lessons on five seeds, with one thread and with two: hours
 	$(BIN)/python benchmarks/claims.py

@@ -17,8 +17,8 @@ TESTS = Path(__file__).parent
 
 def that_draw() -> list[str]:
     """The test files whose cases follow from the seed."""
-    files = sorted(TESTS.rglob("test_*.py"))
-    return [str(f) for f in files if re.search(r"^(from|import) (comparing|hypothesis)\b", f.read_text("utf-8"), re.M)]
+    texts = {str(path): path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("test_*.py"))}
+    return [path for path, text in texts.items() if re.search(r"^(from|import) (comparing|hypothesis)\b", text, re.M)]
 
 
 def main(arguments: list[str] | None = None) -> int:

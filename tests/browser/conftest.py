@@ -45,7 +45,7 @@ def jupyterlab(tmp_path_factory) -> Iterator[JupyterLab]:
     page = home / "config" / "labconfig"
     page.mkdir(parents=True)
     quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-    (page / "page_config.json").write_text(json.dumps(quiet))
+    (page / "page_config.json").write_text(json.dumps(quiet), encoding="utf-8")
     port, token = free_port(), secrets.token_hex(16)
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(home / "config"),
@@ -68,7 +68,7 @@ def jupyterlab(tmp_path_factory) -> Iterator[JupyterLab]:
     }
     command = [sys.executable, "-m", "jupyterlab", "--allow-root", *(f"--{k}={v}" for k, v in options.items())]
     log = home / "log"
-    with log.open("w") as output:
+    with log.open("w", encoding="utf-8") as output:
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
     url = f"http://127.0.0.1:{port}"
     try:

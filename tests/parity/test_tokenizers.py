@@ -265,7 +265,7 @@ def test_minilm_from_its_list_of_words(minilm, tmp_path):
     read = load(tmp_path)
     assert read.ids == minilm[0].ids
     assert all(read.encode(text).tolist() == minilm[0].encode(text).tolist() for text in SENTENCES)
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
     assert load(tmp_path).tokenise("Café") == ["[UNK]"]
 
 
@@ -323,6 +323,6 @@ def test_errors_are_one_clear_sentence(call, sentence):
 def test_a_file_with_other_settings_is_refused(trained, tmp_path, part, setting, sentence):
     file = json.loads(trained[1].to_str())
     file[part] = (file[part] or {}) | setting
-    (tmp_path / "tokenizer.json").write_text(json.dumps(file))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(file), encoding="utf-8")
     with pytest.raises(ValueError, match=sentence):
         load(tmp_path)
