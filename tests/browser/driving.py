@@ -82,8 +82,13 @@ class Notebook:
         self.js("jupyterapp.commands.execute(arguments[0]); return 0", name)
 
     def wait_idle(self, seconds: float = 120) -> None:
-        """Wait until the kernel is idle, twice in a row."""
-        idle = "return panel.sessionContext.session?.kernel?.status === 'idle' && !panel.sessionContext.pendingInput"
+        """Wait until the kernel is idle, twice in a row.
+
+        The session must be ready, too: a kernel may be idle before its page is, and what is run then is lost.
+        """
+        idle = """const context = panel.sessionContext, kernel = context.session?.kernel;
+                  return context.isReady && !context.pendingInput
+                         && kernel?.connectionStatus === 'connected' && kernel.status === 'idle'"""
         wait(lambda: self.js(idle) and (time.sleep(0.3) or self.js(idle)), seconds, "the kernel to be idle")
 
     def run_all(self, seconds: float = 120) -> "Notebook":
@@ -91,7 +96,12 @@ class Notebook:
         self.command("notebook:run-all-cells")
         done = """return panel.content.widgets.every(c => c.model.type !== 'code' || !c.model.sharedModel.source.trim()
                   || c.model.executionCount !== null && c.model.executionState !== 'running')"""
-        wait(lambda: self.js(done), seconds, "all cells to run")
+        try:
+            wait(lambda: self.js(done), seconds, "all cells to run")
+        except TimeoutError as error:
+            kernel = self.js("const k = panel.sessionContext.session?.kernel; return [k?.status, k?.connectionStatus]")
+            cells = self.js("return panel.content.widgets.map(c => [c.model.executionCount, c.model.executionState])")
+            raise TimeoutError(f"{error}; the kernel: {kernel}; the cells: {cells}") from None
         self.wait_idle(seconds)
         return self
 
