@@ -11,7 +11,7 @@ TESTS = Path(__file__).parent
 LIBRARY = TESTS.parent / "course_lib"
 ROOMS = """
 runtime → progress_bar → tokenizers → data → models → fast → pretrained → training → decoding → measure → viz → lab →
-exercises → lessons → colab → cli → __main__
+lessons → exercises → colab → cli → __main__
 """.replace("→", "").split()
 PRIVATE = re.compile(r"torch\.(ops|_\w+)\.|maybe_clear_saved_tensors")
 ALSO_TWICE = {  # a public name that means the same kind of thing in two rooms, and why it may

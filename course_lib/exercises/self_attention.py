@@ -1,16 +1,15 @@
-"""Exercises of lesson 03: scaled dot-product attention, the causal mask, one head, a slide to debug, its cost."""
+"""Exercises of lesson 03: scaled dot-product attention, weights set by hand, its gradient, masks, a slide to debug."""
 
 import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from course_lib.lab.grading import Exercise, Wrong
-from course_lib.lab.ladder import Ladder, ModuleLadder, device_check, edits
-from course_lib.measure.costs import attention_flops
-from course_lib.models.attention import SelfAttention, attention, causal_mask
+from course_lib.lab.ladder import Ladder, ModuleLadder, device_check, edits, signature_check
+from course_lib.lessons.self_attention import SlideAttention, attention_gradients, partner_weights, reach
+from course_lib.models.attention import attention, causal_mask
 
 
 def _random(seed: int, *shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -157,6 +156,174 @@ attend = Exercise(
 
 # --- 3.2 ---
 
+SHOES = [(3, 4.0), (2, 9.0), (5, 6.0), (4, 1.0)]  # colours, margin
+
+
+def _pairs(colours: int) -> Tensor:
+    """A left and a right shoe of each colour: (2 · colours, colours + 2); the partner of shoe i is i ± colours."""
+    colour, side = torch.eye(colours), torch.eye(2)
+    return torch.stack([torch.cat([colour[i % colours], side[i // colours]]) for i in range(2 * colours)])
+
+
+def _scores(answer: Callable, colours: int, margin: float) -> Tensor:
+    """Each shoe's scaled score for each shoe of the row, (2 · colours, 2 · colours)."""
+    W_Q, W_K = answer(colours, margin)
+    x = _pairs(colours)
+    return (x @ W_Q.T) @ (x @ W_K.T).T / math.sqrt(W_Q.shape[0])
+
+
+def _two_matrices(answer: Callable) -> None:
+    for colours, margin in SHOES:
+        got, d = answer(colours, margin), colours + 2
+        if not isinstance(got, tuple | list) or len(got) != 2 or not all(isinstance(W, Tensor) for W in got):
+            raise Wrong("Expected two tensors to be returned, W_Q and W_K.")
+        for name, W in zip(("W_Q", "W_K"), got, strict=True):
+            if W.shape != (d, d):
+                raise Wrong(
+                    f"With {colours} colours a shoe has {d} numbers: expected {name} of shape ({d}, {d}); "
+                    f"got {tuple(W.shape)}."
+                )
+
+
+def _finds_the_partner(answer: Callable) -> None:
+    for colours, margin in SHOES:
+        scores, n = _scores(answer, colours, margin), 2 * colours
+        partner = (torch.arange(n) + colours) % n
+        best = scores.argmax(dim=-1)
+        if (best == partner).all():
+            continue
+        wanted = torch.eye(n)[partner]
+        if torch.equal(best, torch.arange(n)):
+            raise Wrong("Each shoe looks at itself: it must ask for something that it is not.", wanted, scores)
+        if ((best - partner) % colours == 0).all():
+            raise Wrong("Each looks at its own colour, but not always at the other side.", wanted, scores)
+        ties = (scores >= scores.amax(dim=-1, keepdim=True) - 1e-4).sum(dim=-1)
+        if (ties > 1).any():
+            raise Wrong("Some shoes score equally high for a query: colour and side must both count.", wanted, scores)
+        raise Wrong("Some shoes look at one of another pair: the colour must count as well.", wanted, scores)
+
+
+def _by_the_margin(answer: Callable) -> None:
+    for colours, margin in SHOES:
+        scores, n = _scores(answer, colours, margin), 2 * colours
+        wanted = torch.eye(n, dtype=torch.bool)[(torch.arange(n) + colours) % n]
+        lead = (scores[wanted] - scores.masked_fill(wanted, -math.inf).amax(dim=-1)).min().item()
+        if lead < margin - 1e-3:
+            raise Wrong(
+                f"The right shoe wins, but by {lead:.3g} only; with {colours} colours and margin {margin:g} its score "
+                f"must lie {margin:g} above the next, after the division by √{colours + 2}."
+            )
+
+
+shoes = Exercise(
+    id="3.2",
+    title="a pair of shoes",
+    reference=partner_weights,
+    checks=[signature_check(partner_weights), _two_matrices, _finds_the_partner, _by_the_margin],
+    crashes=[
+        ("unsupported operand", "The two results are tensors; what is multiplied here is not."),
+    ],
+    nudge="Let W_K hand the shoe on as it is. Then W_Q x is the shoe that x would like to meet, times a number.",
+    sketch="""
+        d = colours + 2
+        W_K = the unit matrix: a key says what the shoe is
+        W_Q = the unit matrix for the colours; for the two sides, the rows changed round
+        so the partner's product is 2; that of every other shoe is 1 at most
+        times margin · √d, for the scores are divided by √d
+        """,
+)
+
+# --- 3.3 ---
+
+
+def _gradient_cases() -> list[tuple]:
+    cases = []
+    for seed, (before, queries, keys, d, d_v) in enumerate(
+        [((), 3, 4, 5, 2), ((2,), 5, 3, 4, 6), ((2, 3), 4, 5, 6, 3)]
+    ):
+        shapes = (*before, queries, d), (*before, keys, d), (*before, keys, d_v), (*before, queries, d_v)
+        cases.append(_random(seed, *shapes))
+    return cases
+
+
+def _by_hand(answer: Callable) -> None:
+    """In inference mode nothing is recorded, so that autograd has nothing to go back through."""
+    with torch.inference_mode():
+        try:
+            answer(*(x.clone() for x in _gradient_cases()[0]))
+        except RuntimeError as error:
+            if "grad" in str(error) or "nference" in str(error):
+                raise Wrong("This asks autograd. Write the products yourself: that is the exercise.") from None
+            raise
+
+
+GRAD_S = "p * (grad_p - mean) / scale"
+gradients = Exercise(
+    id="3.3",
+    title="the gradient by hand",
+    reference=attention_gradients,
+    checks=Ladder(
+        attention_gradients,
+        _gradient_cases(),
+        returns=["grad_q", "grad_k", "grad_v"],
+        differentiable=False,
+        slips=edits(
+            attention_gradients,
+            f"""
+            {GRAD_S} → p * (grad_p - mean)
+            · The scale is missing on the way back: scores are q · k / √d, so their gradient on q and k is divided, too.
+            {GRAD_S} → p * (grad_p - mean) / scale**2 · The gradient is divided by √d twice.
+            (q @ k.mT / scale) → (q @ k.mT)
+            · Forward the scores are divided by √d, too: the weights are those of `attention`.
+            {GRAD_S} → p * grad_p / scale
+            · Of the softmax's derivative p_i (δ_ij − p_j) only the part with i = j is used: raising one score also
+            · lowers all other weights.
+            {GRAD_S} → p * (1 - p) * grad_p / scale
+            · p (1 − p) is how a weight moves with its own score; the other scores of the row move it, too.
+            {GRAD_S} → grad_p / scale
+            · The gradient on the weights is taken as that on the scores: the softmax stands between them.
+            {GRAD_S} → (grad_p - mean) / scale · A factor p is missing: ∂p_i / ∂s_j = p_i (δ_ij − p_j).
+            {GRAD_S} → p * (mean - grad_p) / scale · The sign is turned round: ∂p_i / ∂s_i is positive.
+            sum(dim=-1 → mean(dim=-1
+            · The sum over the keys has become a mean: Σ_i p_i grad_i is a mean already, with weights p.
+            (p * grad_p).sum(dim=-1 → (p * grad_p).sum(dim=-2
+            · The sum runs over queries; a softmax is taken in each row, over keys, `dim=-1`.
+            (p * grad_p).sum(dim=-1 → grad_p.sum(dim=-1
+            · What is taken off is Σ_i p_i grad_i: the sum is weighted with p.
+            .softmax(dim=-1) → .softmax(dim=-2) · The softmax runs over queries; take it over keys, the last dimension.
+            grad_s @ k, grad_s.mT @ q, p.mT → grad_s.mT @ q, grad_s @ k, p.mT
+            · The gradients on q and k have changed places: that on q is a sum of keys.
+            p.mT @ grad → p.softmax(dim=-1).mT @ grad
+            · The softmax is taken twice for the gradient on v: p is weights already.
+            """,
+        ),
+    ).extended(_by_hand, after="signature"),
+    crashes=[
+        (
+            "shapes cannot be multiplied",
+            "Write the shape of each tensor beside it: which product of two of them has the shape that you need?",
+        ),
+        (
+            "Expected size for first two dimensions of batch2",
+            "Write the shape of each tensor beside it; `.mT` turns the last two dimensions and leaves the batch alone.",
+        ),
+        (
+            "at non-singleton dimension",
+            "Write the shape of each tensor beside it; `.mT` turns the last two dimensions and leaves the batch alone.",
+        ),
+    ],
+    nudge="Go back through the three lines of `attention`: from the output to p and v, from p to s, from s to q and k.",
+    sketch="""
+        p      = the weights, as in `attention`
+        grad_v: output = p v, so it is p transposed times grad
+        grad_p: grad times v transposed
+        grad_s: in each row, p_j (grad_p_j − Σ_i p_i grad_p_i)
+        scores are q kᵀ / √d: grad_q is grad_s times k, grad_k is grad_s transposed times q, both divided by √d
+        """,
+)
+
+# --- 3.4 ---
+
 LENGTHS = [(4, 4, None), (1, 1, None), (3, 3, None), (2, 5, None), (1, 4, None)]  # queries, keys, device
 
 
@@ -191,7 +358,7 @@ def _last_is_last(answer: Callable) -> None:
 
 
 mask = Exercise(
-    id="3.2",
+    id="3.4",
     title="causal mask",
     reference=causal_mask,
     checks=Ladder(
@@ -233,122 +400,72 @@ mask = Exercise(
         """,
 )
 
-# --- 3.3 ---
-
-HEADS = [  # plain and causal, on one text, on a batch, on a batch of batches
-    ((5, 3, False), _random(0, (4, 5))),
-    ((4, 6, False), _random(1, (2, 3, 4))),
-    ((3, 2, True), _random(2, (2, 5, 3))),
-    ((6, 4, True), _random(3, (2, 3, 4, 6))),
-]
+# --- 3.5 ---
 
 
-def _open_and_hidden(answer: Callable) -> None:
-    """Change the last token: what moves?"""
-    weights = _random(7, (3, 4), (3, 4), (3, 4))
-    x, other = _random(8, (5, 4), (5, 4))
-    other = torch.cat([x[:-1], other[-1:]])
-    moved = {
-        causal: (answer(4, 3, causal, x, *weights) - answer(4, 3, causal, other, *weights)).abs().amax(dim=-1)
-        for causal in (True, False)
-    }
-    if moved[True][:-1].max() > 1e-6:
-        raise Wrong(
-            "With causal=True the first tokens move when the last one changes: the future leaks. "
-            "Does the mask hide what comes after (True is what may be seen)?"
-        )
-    if moved[False][:-1].max() < 1e-6:
-        raise Wrong("With causal=False every token must see every token: then there is no mask.")
+def _mask_cases() -> list[tuple]:
+    """One layer, two and four; random masks, of other sizes, that are not symmetric, so that an order shows."""
+    cases = []
+    for seed, (length, layers) in enumerate([(4, 1), (5, 2), (6, 2), (7, 4)]):
+        cases.append((list(torch.stack(_random(seed, *[(length, length)] * layers)) > 0.6),))
+    return cases
 
 
-def _open_by_default(answer: type[nn.Module]) -> None:
-    module = answer(4, 3)
-    x, other = _random(8, (5, 4), (5, 4))
-    if torch.allclose(module(x)[0], module(torch.cat([x[:-1], other[-1:]]))[0], atol=1e-6):
-        raise Wrong("`causal` is False unless it is given: then the first token sees the last.")
+def _is_true_or_false(answer: Callable) -> None:
+    got = answer(*_mask_cases()[1])
+    if isinstance(got, Tensor) and got.dtype != torch.bool:
+        raise Wrong(f"The result must hold True and False (torch.bool); got {got.dtype}: compare with 0.")
 
 
-HEAD = "attention(self.Q(x), self.K(x), self.V(x), mask)"
-TURNED_ROUND = "The mask is turned round: with causal=True each token sees only the tokens AFTER it. True is open."
-head = Exercise(
-    id="3.3",
-    title="one head as a module",
-    reference=SelfAttention,
-    checks=ModuleLadder(
-        SelfAttention,
-        HEADS,
-        returns=["output"],
-        properties=[_open_and_hidden],
+through = Exercise(
+    id="3.5",
+    title="what reaches what",
+    reference=reach,
+    checks=Ladder(
+        reach,
+        _mask_cases(),
+        returns=["reached"],
+        differentiable=False,
+        told=lambda masks: f"Through {len(masks)} layers of {len(masks[0])} words",
         slips=edits(
-            SelfAttention,
-            f"""
-            self.Q(x) → self.Q(x) * self.Q.out_features**0.5 · The scores are not scaled: divide by √d_head.
-            self.Q(x) → self.Q(x) * (self.Q.out_features / self.Q.in_features) ** 0.5
-            · The scores are divided by √d, with d the width of x; queries and keys have the length d_head.
-            {HEAD} → (masked_softmax(self.K(x) @ self.Q(x).mT / self.Q.out_features**0.5,
-                None if mask is None else mask.T).mT @ self.V(x), None)
-            · The softmax runs over queries; take it over keys, the last dimension.
-            self.Q(x), self.K(x) → self.K(x), self.Q(x)
-            · Queries and keys have changed places: rows of the scores are queries.
-            self.V(x) → self.K(x) · The keys stand where the values belong: the output is a mean of values.
-            self.K(x) → self.Q(x) · Queries are compared with queries; compare them with the keys.
-            self.Q(x) → self.K(x) · Keys are compared with keys; compare the queries with them.
-            self.V(x) → self.Q(x) · The queries stand where the values belong: the output is a mean of values.
-            self.K(x), self.V(x) → self.V(x), self.K(x) · Keys and values have changed places.
-            x.device) → x.device).T · With causal=True each token sees the tokens AFTER it: use the lower triangle.
-            causal_mask( → ~causal_mask( · {TURNED_ROUND}
-            {HEAD} → ((self.Q(x) @ self.K(x).mT / self.Q.out_features**0.5).masked_fill(
-                torch.tensor(False) if mask is None else mask, -math.inf).softmax(dim=-1) @ self.V(x), None)
-            · {TURNED_ROUND}
-            self.V(x), mask → self.V(x) · `causal` is not used: with causal=True a mask hides what is ahead.
-            if self.causal else None → · The mask is used always; it is meant for causal=True only.
-            if self.causal → if not self.causal
-            · The mask is used when causal is False, and left out when it is True.
-            causal_mask(length, length, x.device) → torch.eye(length, dtype=torch.bool)
-            · With causal=True each token sees itself only; it may see all tokens before it too.
-            output, _ = → _, output =
-            · These are the weights; the output is weights times values (`attention` returns output, weights).
+            reach,
+            """
+            mask.float() @ seen.float() → seen.float() @ mask.float()
+            · The layers come in the wrong order: the new layer's queries see what the layers below have gathered.
+            mask.float() @ seen.float() → mask.float().T @ seen.float()
+            · A mask is turned round: its rows are queries, which see keys.
+            return seen → return seen.T · Rows and columns are swapped: rows are outputs, columns are inputs.
+            (mask.float() @ seen.float()) > 0 → mask & seen
+            · `&` asks that each layer has the link itself; a way may lead over another word.
+            (mask.float() @ seen.float()) > 0 → mask | seen
+            · `|` joins the layers' links; a way takes one link of each layer, one after the other.
+            (mask.float() @ seen.float()) > 0 → seen | ((mask.float() @ seen.float()) > 0)
+            · What a layer has reached is not kept here: no path leads around a layer.
+            > 0 → > 1 · One way is enough: more than 0.
+            in masks: → in masks[:-1]: · The last layer is left out.
+            in masks: → in masks[1:]: · The first layer is left out.
+            in masks: → in [masks[0]] * len(masks):
+            · The first mask is used for every layer; each layer has its own.
             """,
         ),
-    ).extended(_open_by_default),
+    ).extended(_is_true_or_false, after="signature"),
     crashes=[
-        (
-            "(4x5 and 3x5)",  # of the first case: 4 tokens, d = 5, d_head = 3
-            "`nn.Linear(d, d_head)` takes vectors of length d and makes some of length d_head: call it, `self.Q(x)`.",
-        ),
-        ("(4x3 and 4x3)", "Queries are rows and keys are rows: transpose the keys, `k.transpose(-2, -1)`."),
-        (
-            "invalid combination of arguments",
-            "A mask is a tensor of True and False, not `causal` itself: `causal_mask(length, length)` makes it.",
-        ),
-        ("not enough values to unpack", "x may be one text (length, d) or a batch: take `x.shape[-2]` for the length."),
-        ("too many values to unpack", "x may be one text (length, d) or a batch: take `x.shape[-2]` for the length."),
+        ("addmm_impl_cpu", "Products of True and False are not defined: make numbers of them first, `.float()`."),
+        ("no attribute 'float'", "`masks` is a list of tensors, one for each layer."),
+        ("same dtype", "Both sides of a product must be numbers of one type: `.float()`."),
+        ("cannot be multiplied", "Each mask is (length, length): which product has that shape again?"),
     ],
-    nudge="`__init__` makes three layers, `nn.Linear(d, d_head, bias=False)`; `forward` hands on what they make.",
+    nudge="With one layer the answer is its mask. With two: output t sees word u above, and u has seen input s below.",
     sketch="""
-        __init__:  super().__init__()
-                   self.Q, self.K, self.V = three linear layers from d to d_head, without bias
-                   remember causal
-        forward:   mask = the causal mask of x's length if causal, else None
-                   return the output of attention(Q of x, K of x, V of x, mask)
+        seen = what reaches what before any layer: each word itself
+        for each mask, the first layer first:
+            output t is reached by s if there is a u with mask[t, u] and seen[u, s]
+            (a matrix product counts such u: more than 0 is enough)
+        return seen
         """,
 )
 
-# --- 3.4 ---
-
-
-class SlideAttention(nn.Module):
-    """The slide's class, repaired: one head as wide as its input, with biases, and dropout on the weights."""
-
-    def __init__(self, h_dim: int):
-        super().__init__()
-        self.Q, self.K, self.V = (nn.Linear(h_dim, h_dim) for _ in range(3))
-        self.dropout = nn.Dropout(p=0.1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.Q(x), self.K(x), self.V(x)
-        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
-        return self.dropout(weights) @ v
+# --- 3.6 ---
 
 
 def _on_ones(answer: type[nn.Module], batch: int, length: int) -> Tensor:
@@ -387,7 +504,7 @@ TEXTS_COMPETE = (
 )
 WHICH_STAY = "One text went well, a batch does not: which dimensions of k have to change places, and which must stay?"
 slide = Exercise(
-    id="3.4",
+    id="3.6",
     title="debug the slide",
     reference=SlideAttention,
     checks=ModuleLadder(
@@ -452,53 +569,4 @@ slide = Exercise(
         """,
 )
 
-# --- 3.5 ---
-
-SIZES = [(10, 4, 3), (7, 5, 5), (1, 6, 2), (64, 8, 16)]  # length, d, d_head
-
-
-flops = Exercise(
-    id="3.5",
-    title="FLOP count",
-    reference=attention_flops,
-    checks=Ladder(
-        attention_flops,
-        SIZES,
-        returns=["projections", "pairs"],
-        slips=edits(
-            attention_flops,
-            """
-            3 * 2 → 3 ; 2 * 2 → 2 · Only multiplications are counted: each comes with an addition.
-            return projections, pairs → return pairs, projections
-            · The two are in the wrong order: projections first, then pairs.
-            3 * 2 → 2 · One projection is counted; there are three: queries, keys and values.
-            3 * 2 → 2 * 2 · Two projections are counted; there are three: queries, keys and values.
-            2 * 2 → 2 · The pairs need two products: queries with keys, and weights with values.
-            length**2 * d_head → length**2 * d
-            · Queries, keys and values have the length d_head, not d: that is what the pairs cost.
-            d * d_head → d * d ; length**2 * d_head → length**2 * d
-            · d_head is not used: each projection makes vectors of length d_head from vectors of length d.
-            d * d_head → d * d · A projection makes vectors of length d_head, not d: its matrix is (d × d_head).
-            length * d * → d * · This is one token's projections: there are length tokens.
-            length**2 → length · Every query meets every key: the pairs grow with the square of the length.
-            length**2 * d_head → length**2 · Each pair costs d_head multiplications and additions, not one.
-            length * d * → length**2 * d * · The projections are done once for each token, not for each pair.
-            3 * 2 → 3 · In the projections only multiplications are counted: each comes with an addition.
-            2 * 2 * → · The pairs need two products, and each multiplication comes with an addition.
-            return projections, pairs → return projections, projections + pairs
-            · The second number is the whole; the pairs alone are asked for.
-            3 * 2 * length * d → 3 * length * (2 * d - 1) ;
-                2 * 2 * length**2 * d_head → length**2 * (2 * d_head - 1) + length * d_head * (2 * length - 1)
-            · These are exact: a sum of b products needs b − 1 additions. As everyone counts, it is b of them: 2 · b.
-            """,
-        ),
-    ),
-    nudge="An (a × b) matrix times a (b × c) matrix: a·c numbers, each a sum of b products. Which of them are there?",
-    sketch="""
-        (a × b) times (b × c) takes 2 · a · b · c
-        projections: three times (length × d) times (d × d_head)
-        pairs:       (length × d_head) times (d_head × length), and (length × length) times (length × d_head)
-        """,
-)
-
-EXERCISES = [attend, mask, head, slide, flops]
+EXERCISES = [attend, shoes, gradients, mask, through, slide]

@@ -1,5 +1,5 @@
 """The bank of lesson 03. An answer uses only what the notebook has imported (math, torch, nn, F)."""
-# ruff: noqa: F811, F821, UP004
+# ruff: noqa: F811, F821
 
 import math
 
@@ -14,9 +14,14 @@ wrong, right = BANK.wrong, BANK.right
 # What a mutant of the library's piece changes, as its new line → why it is no mistake.
 EQUIVALENT = {
     "3.1": {"scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])": "keys are as long as queries"},
-    "3.2": {},
-    "3.3": {},
-    "3.4": {
+    "3.2": {
+        "return (torch.eye(d), margin * math.sqrt(d) * wanted)": "it asks for a shoe as it is, and is what it asks for",
+        "return (margin * d * wanted, torch.eye(d))": "more than the margin",
+    },
+    "3.3": {"scale = math.sqrt(k.shape[-1])": "keys are as long as queries"},
+    "3.4": {},
+    "3.5": {"length = len(masks[-1])": "all masks have one size"},
+    "3.6": {
         **{
             f"weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt({name}.shape[-1]), dim=-1)": "as wide as q"
             for name in "xkv"
@@ -32,7 +37,6 @@ EQUIVALENT = {
             )
         },
     },
-    "3.5": {},
 }
 
 
@@ -153,205 +157,340 @@ BANK.edited(
 )
 
 
-# --- 3.2 causal mask: right -----------------------------------------------------------------------------------------
+# --- 3.2 a pair of shoes: right --------------------------------------------------------------------------------------
 
 
-@right("3.2", "tril")
-def causal_mask(queries, keys, device=None):
-    return torch.tril(torch.ones(queries, keys, device=device), diagonal=keys - queries).bool()
+@right("3.2", "entry by entry")
+def partner_weights(colours, margin):
+    d = colours + 2
+    W_Q, W_K = torch.zeros(d, d), torch.zeros(d, d)
+    sharp = margin * d**0.5
+    for i in range(colours):
+        W_Q[i, i] = sharp
+        W_K[i, i] = 1.0
+    W_Q[colours, colours + 1] = sharp  # a right shoe asks for a left one
+    W_Q[colours + 1, colours] = sharp
+    W_K[colours, colours] = 1.0
+    W_K[colours + 1, colours + 1] = 1.0
+    return W_Q, W_K
 
 
-@right("3.2", "places compared")
-def causal_mask(queries, keys, device=None):
-    query = torch.arange(queries, device=device) + keys - queries
-    return torch.arange(keys, device=device) <= query[:, None]
+@right("3.2", "the key is changed, both sides take a root, more than enough")
+def partner_weights(colours, margin):
+    d = colours + 2
+    root = math.sqrt(2 * margin * math.sqrt(d))
+    order = [*range(colours), colours + 1, colours]
+    return [root * torch.eye(d), root * torch.eye(d)[order]]
 
 
-@right("3.2", "not the upper triangle")
-def causal_mask(queries, keys, device=None):
-    ahead = torch.ones(queries, keys, dtype=torch.bool, device=device).triu(keys - queries + 1)
-    return ~ahead
+@right("3.2", "the same side is punished")
+def partner_weights(colours, margin):
+    d = colours + 2
+    signs = torch.cat([torch.ones(colours), -torch.ones(2)])
+    return torch.diag(signs) * margin * math.sqrt(d), torch.eye(d)
 
 
-@right("3.2", "two loops")
-def causal_mask(queries, keys, device=None):
-    rows = [[j <= i + keys - queries for j in range(keys)] for i in range(queries)]
-    return torch.tensor(rows, device=device)
-
-
-@right("3.2", "the last rows of a square")
-def causal_mask(queries, keys, device=None):
-    return torch.ones(keys, keys, dtype=torch.bool, device=device).tril()[keys - queries :]
+@right("3.2", "blocks")
+def partner_weights(colours, margin):
+    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    W_Q = torch.block_diag(torch.eye(colours), swap) * 10 * margin
+    return W_Q, torch.eye(colours + 2)
 
 
 # --- 3.2 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("3.2", "ones and zeros", says="The mask must hold True and False (torch.bool); got torch.float32")
-def causal_mask(queries, keys, device=None):
-    return torch.ones(queries, keys, device=device).tril(keys - queries)
+@wrong("3.2", "raw dot products", says="Each shoe looks at itself")
+def partner_weights(colours, margin):
+    d = colours + 2
+    return margin * math.sqrt(d) * torch.eye(d), torch.eye(d)
 
 
-@wrong("3.2", "0 and −∞", says="This mask is to be added to scores")
-def causal_mask(queries, keys, device=None):
-    return torch.full((queries, keys), -math.inf, device=device).triu(keys - queries + 1)
+@wrong("3.2", "the colour alone", says="Each looks at its own colour, but not always at the other side")
+def partner_weights(colours, margin):
+    W = torch.diag(torch.cat([torch.ones(colours), torch.zeros(2)]))
+    return 10 * margin * W, W
 
 
-@wrong("3.2", "upper triangle", says="This is the upper triangle")
-def causal_mask(queries, keys, device=None):
-    return torch.ones(queries, keys, dtype=torch.bool, device=device).triu(keys - queries)
+@wrong("3.2", "the side alone", says="colour and side must both count")
+def partner_weights(colours, margin):
+    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    return 10 * margin * torch.block_diag(torch.zeros(colours, colours), swap), torch.eye(colours + 2)
 
 
-@wrong("3.2", "one ahead", says="A query sees keys after its own place")
-def causal_mask(queries, keys, device=None):
-    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries + 1)
+@wrong("3.2", "colours changed round, too", says="Some shoes look at one of another pair")
+def partner_weights(colours, margin):
+    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    return 10 * margin * torch.block_diag(torch.eye(colours).roll(1, dims=0), swap), torch.eye(colours + 2)
 
 
-@wrong("3.2", "the first queries", says="the queries are the LAST two of the five tokens")
-def causal_mask(queries, keys, device=None):
-    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril()
+@wrong("3.2", "not sharp enough", says="The right shoe wins, but by")
+def partner_weights(colours, margin):
+    d = colours + 2
+    W_Q = torch.eye(d)
+    W_Q[colours:] = W_Q[colours:].flip(0)
+    return margin * W_Q, torch.eye(d)
 
 
-@wrong("3.2", "a list", says="a list of 4")
-def causal_mask(queries, keys, device=None):
-    return [[j <= i + keys - queries for j in range(keys)] for i in range(queries)]
+@wrong("3.2", "one matrix", says="Expected two tensors to be returned, W_Q and W_K")
+def partner_weights(colours, margin):
+    return torch.eye(colours + 2)
 
 
-@wrong("3.2", "device forgotten", says="not made on the device asked for: hand `device` on")
-def causal_mask(queries, keys, device=None):
-    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+@wrong("3.2", "three colours always", says="With 2 colours a shoe has 4 numbers: expected W_Q of shape (4, 4)")
+def partner_weights(colours, margin):
+    W_Q = torch.eye(5)
+    W_Q[3:] = W_Q[3:].flip(0)
+    return 10 * margin * W_Q, torch.eye(5)
 
 
-@wrong("3.2", "no device", says="It must take (queries, keys, device)")
-def causal_mask(queries, keys):
-    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+@wrong("3.2", "no margin", says="It must take (colours, margin); yours takes (colours)")
+def partner_weights(colours):
+    return torch.eye(colours + 2), torch.eye(colours + 2)
 
 
-BANK.edited("3.2", ", device=device).tril(keys - queries) → ).tril(keys - queries, device=device) · `tril` does not")
+@wrong("3.2", "lists", says="Expected two tensors to be returned, W_Q and W_K")
+def partner_weights(colours, margin):
+    W = [[0.0] * (colours + 2)] * (colours + 2)
+    return W, W
 
 
-# --- 3.3 one head: right --------------------------------------------------------------------------------------------
+@wrong("3.2", "a list times a number", says="what is multiplied here is not")
+def partner_weights(colours, margin):
+    W = [[0.0] * (colours + 2)] / margin
+    return torch.tensor(W), torch.eye(colours + 2)
 
 
-@right("3.3", "written out")
-class SelfAttention(nn.Module):
-    def __init__(self, d, d_head, causal=False):
-        super().__init__()
-        self.Q, self.K, self.V = (nn.Linear(d, d_head, bias=False) for _ in range(3))
-        self.causal = causal
-
-    def forward(self, x):
-        q, k, v = self.Q(x), self.K(x), self.V(x)
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        if self.causal:
-            ahead = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool, device=x.device).triu(1)
-            scores = scores.masked_fill(ahead, -math.inf)
-        return scores.softmax(dim=-1) @ v
+# --- 3.3 the gradient by hand: right --------------------------------------------------------------------------------
 
 
-@right("3.3", "PyTorch's attention")
-class SelfAttention(nn.Module):
-    def __init__(self, d, d_head, causal=False):
-        super().__init__()
-        self.V = nn.Linear(d, d_head, bias=False)
-        self.K = nn.Linear(d, d_head, bias=False)
-        self.Q = nn.Linear(d, d_head, bias=False)
-        self.causal = causal
+@right("3.3", "the softmax's derivative as a matrix")
+def attention_gradients(q, k, v, grad):
+    d = q.shape[-1]
+    weights = torch.softmax(q @ k.transpose(-2, -1) / d**0.5, dim=-1)
+    jacobian = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]  # (…, queries, keys, keys)
+    grad_weights = grad @ v.transpose(-2, -1)
+    grad_scores = (jacobian @ grad_weights[..., None])[..., 0]
+    grad_q = grad_scores @ k / d**0.5
+    grad_k = grad_scores.transpose(-2, -1) @ q / d**0.5
+    return grad_q, grad_k, weights.transpose(-2, -1) @ grad
 
-    def forward(self, inputs):
-        return F.scaled_dot_product_attention(self.Q(inputs), self.K(inputs), self.V(inputs), is_causal=self.causal)
+
+@right("3.3", "einsum, the output taken off")
+def attention_gradients(q, k, v, grad):
+    p = F.softmax(torch.einsum("...qd,...kd->...qk", q, k) / math.sqrt(q.size(-1)), dim=-1)
+    output = p @ v
+    inner = torch.einsum("...qe,...ke->...qk", grad, v) - (grad * output).sum(dim=-1)[..., None]
+    s = p * inner / math.sqrt(q.size(-1))
+    return (
+        torch.einsum("...qk,...kd->...qd", s, k),
+        torch.einsum("...qk,...qd->...kd", s, q),
+        torch.einsum("...qk,...qe->...ke", p, grad),
+    )
 
 
-@right("3.3", "a table of layers, einsum")
-class SelfAttention(nn.Module):
-    def __init__(self, d, d_head, causal=False):
-        super().__init__()
-        for name in "QKV":
-            self.add_module(name, nn.Linear(d, d_head, bias=False))
-        self.scale, self.causal = d_head**-0.5, causal
-
-    def forward(self, x):
-        scores = torch.einsum("...id,...jd->...ij", self.Q(x), self.K(x)) * self.scale
-        if self.causal:
-            place = torch.arange(x.shape[-2], device=x.device)
-            scores = torch.where(place[:, None] >= place, scores, scores.new_tensor(-1e9))
-        return torch.einsum("...ij,...jd->...id", F.softmax(scores, dim=-1), self.V(x))
+@right("3.3", "one query after the other")
+def attention_gradients(q, k, v, grad):
+    root = math.sqrt(q.shape[-1])
+    rows, grad_k, grad_v = [], torch.zeros_like(k), torch.zeros_like(v)
+    for i in range(q.shape[-2]):
+        p = ((k * q[..., i, None, :]).sum(dim=-1) / root).softmax(dim=-1)
+        back = (v * grad[..., i, None, :]).sum(dim=-1)
+        s = p * (back - (p * back).sum(dim=-1, keepdim=True)) / root
+        rows.append((s[..., None] * k).sum(dim=-2))
+        grad_k = grad_k + s[..., None] * q[..., i, None, :]
+        grad_v = grad_v + p[..., None] * grad[..., i, None, :]
+    return torch.stack(rows, dim=-2), grad_k, grad_v
 
 
 # --- 3.3 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("3.3", "no super().__init__()", says="Begin `__init__` with `super().__init__()`")
-class SelfAttention(nn.Module):
-    def __init__(self, d, d_head, causal=False):
-        self.Q = nn.Linear(d, d_head, bias=False)
-
-    def forward(self, x):
-        return self.Q(x)
+@wrong("3.3", "autograd", says="This asks autograd")
+def attention_gradients(q, k, v, grad):
+    q, k, v = (x.clone().requires_grad_() for x in (q, k, v))
+    output = F.scaled_dot_product_attention(q, k, v)
+    return torch.autograd.grad(output, (q, k, v), grad)
 
 
-@wrong("3.3", "layers in a list", says="got none (are the layers assigned to `self`?)")
-class SelfAttention(nn.Module):
-    def __init__(self, d, d_head, causal=False):
-        super().__init__()
-        self.layers = [nn.Linear(d, d_head, bias=False) for _ in range(3)]
-
-    def forward(self, x):
-        return F.scaled_dot_product_attention(*(layer(x) for layer in self.layers))
+@wrong("3.3", "autograd, switched on", says="This asks autograd")
+def attention_gradients(q, k, v, grad):
+    with torch.enable_grad():
+        q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
+        ((q @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1) @ v * grad).sum().backward()
+    return q.grad, k.grad, v.grad
 
 
-BANK.spoilt(
-    "3.3",
-    "PyTorch's attention",
-    "is_causal=self.causal) → is_causal=self.causal, scale=1.0) · The scores are not scaled: divide by √d_head",
-)
-BANK.spoilt("3.3", "written out", ".triu(1) → .tril(-1) · each token sees the tokens AFTER it")
-
-
-@wrong("3.3", "a plain class", says="Expected a class: `class SelfAttention(nn.Module)`")
-class SelfAttention(object):
-    def __init__(self, d, d_head, causal=False):
-        self.Q, self.K, self.V = (nn.Linear(d, d_head, bias=False) for _ in range(3))
-
-
-@wrong("3.3", "a function", says="Expected a class: `class SelfAttention(nn.Module)`")
-def SelfAttention(d, d_head, causal=False):
-    return nn.Linear(d, d_head, bias=False)
-
-
-@wrong("3.3", "one argument too few", says="It must take (d, d_head, causal); yours takes (d)")
-class SelfAttention(nn.Module):
-    def __init__(self, d):
-        super().__init__()
-        self.Q, self.K, self.V = (nn.Linear(d, d, bias=False) for _ in range(3))
-
-    def forward(self, x):
-        return F.scaled_dot_product_attention(self.Q(x), self.K(x), self.V(x))
+@wrong("3.3", "two results", says="Expected grad_q, grad_k and grad_v to be returned; got a tuple of 2")
+def attention_gradients(q, k, v, grad):
+    return q, k
 
 
 BANK.edited(
     "3.3",
     """
-    self.Q = nn.Linear(d, d_head, bias=False) → self.Q = nn.Linear(d, d_head) · Q.bias is one too many
-    self.Q = → self.query = ; self.Q(x) → self.query(x) · Expected the parameters Q.weight, K.weight, V.weight; got
-    self.Q = nn.Linear(d, d_head → self.Q = nn.Linear(d_head, d
-        · Expected Q.weight of shape (3, 5); got (5, 3): look at the sizes
-    def forward( → def run( · It has no method `forward`
-    def forward(self, x → def forward(x · `forward`: It must take (self, x); yours takes (x)
-    causal: bool = False → causal: bool = True · `causal` is False unless it is given
-    length = x.shape[-2] → _, length, _ = x.shape · take `x.shape[-2]` for the length
-    return output → return output, _ · Expected output to be returned; got a tuple of 2
-    self.Q(x) → x @ self.Q.weight · call it, `self.Q(x)`
-    attention(self.Q(x), self.K(x), self.V(x), mask) → self.Q(x) @ self.K(x) · transpose the keys
-    self.V(x), mask → self.V(x), self.causal · got (int, float). A mask is a tensor of True and False
+    grad @ v.mT → grad @ v · Write the shape of each tensor beside it: which product
+    (q @ k.mT → (q @ k.T · leaves the batch alone
+    p * (grad_p - mean) → p.mT * (grad_p - mean) · Write the shape of each tensor
+    grad_p = grad @ v.mT → grad_p = (grad @ v.mT) ; p * grad_p → p * grad · Write the shape of each tensor beside it
     """,
 )
 
 
-# --- 3.4 debug the slide: right -------------------------------------------------------------------------------------
+# --- 3.4 causal mask: right -----------------------------------------------------------------------------------------
 
 
-@right("3.4", "as small a change as possible")
+@right("3.4", "tril")
+def causal_mask(queries, keys, device=None):
+    return torch.tril(torch.ones(queries, keys, device=device), diagonal=keys - queries).bool()
+
+
+@right("3.4", "places compared")
+def causal_mask(queries, keys, device=None):
+    query = torch.arange(queries, device=device) + keys - queries
+    return torch.arange(keys, device=device) <= query[:, None]
+
+
+@right("3.4", "not the upper triangle")
+def causal_mask(queries, keys, device=None):
+    ahead = torch.ones(queries, keys, dtype=torch.bool, device=device).triu(keys - queries + 1)
+    return ~ahead
+
+
+@right("3.4", "two loops")
+def causal_mask(queries, keys, device=None):
+    rows = [[j <= i + keys - queries for j in range(keys)] for i in range(queries)]
+    return torch.tensor(rows, device=device)
+
+
+@right("3.4", "the last rows of a square")
+def causal_mask(queries, keys, device=None):
+    return torch.ones(keys, keys, dtype=torch.bool, device=device).tril()[keys - queries :]
+
+
+# --- 3.4 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("3.4", "ones and zeros", says="The mask must hold True and False (torch.bool); got torch.float32")
+def causal_mask(queries, keys, device=None):
+    return torch.ones(queries, keys, device=device).tril(keys - queries)
+
+
+@wrong("3.4", "0 and −∞", says="This mask is to be added to scores")
+def causal_mask(queries, keys, device=None):
+    return torch.full((queries, keys), -math.inf, device=device).triu(keys - queries + 1)
+
+
+@wrong("3.4", "upper triangle", says="This is the upper triangle")
+def causal_mask(queries, keys, device=None):
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).triu(keys - queries)
+
+
+@wrong("3.4", "one ahead", says="A query sees keys after its own place")
+def causal_mask(queries, keys, device=None):
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries + 1)
+
+
+@wrong("3.4", "the first queries", says="the queries are the LAST two of the five tokens")
+def causal_mask(queries, keys, device=None):
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril()
+
+
+@wrong("3.4", "a list", says="a list of 4")
+def causal_mask(queries, keys, device=None):
+    return [[j <= i + keys - queries for j in range(keys)] for i in range(queries)]
+
+
+@wrong("3.4", "device forgotten", says="not made on the device asked for: hand `device` on")
+def causal_mask(queries, keys, device=None):
+    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+
+
+@wrong("3.4", "no device", says="It must take (queries, keys, device)")
+def causal_mask(queries, keys):
+    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+
+
+BANK.edited("3.4", ", device=device).tril(keys - queries) → ).tril(keys - queries, device=device) · `tril` does not")
+
+
+# --- 3.5 what reaches what: right -----------------------------------------------------------------------------------
+
+
+@right("3.5", "from the first mask on, as integers")
+def reach(masks):
+    found = masks[0].int()
+    for mask in masks[1:]:
+        found = ((mask.int() @ found) > 0).int()
+    return found.bool()
+
+
+@right("3.5", "any over the word between")
+def reach(masks):
+    found = masks[0]
+    for mask in masks[1:]:
+        found = (mask[:, :, None] & found[None]).any(dim=1)
+    return found
+
+
+@right("3.5", "loops")
+def reach(masks):
+    n = masks[0].shape[0]
+    found = [{t} for t in range(n)]
+    for mask in masks:
+        found = [set().union(*(found[u] for u in range(n) if mask[t, u])) for t in range(n)]
+    return torch.tensor([[s in row for s in range(n)] for row in found])
+
+
+@right("3.5", "one long product")
+def reach(masks):
+    return torch.linalg.multi_dot([m.double() for m in masks[::-1]]) > 0 if len(masks) > 1 else masks[0].clone()
+
+
+# --- 3.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("3.5", "how many ways", says="The result must hold True and False (torch.bool); got torch.float32")
+def reach(masks):
+    seen = torch.eye(len(masks[0]))
+    for mask in masks:
+        seen = mask.float() @ seen
+    return seen
+
+
+@wrong("3.5", "True times False", says="make numbers of them first, `.float()`")
+def reach(masks):
+    seen = masks[0]
+    for mask in masks[1:]:
+        seen = mask @ seen
+    return seen
+
+
+@wrong("3.5", "one mask", says="`masks` is a list of tensors")
+def reach(masks):
+    return masks.float() @ masks.float() > 0
+
+
+@wrong("3.5", "a number and a bool", says="Both sides of a product must be numbers of one type")
+def reach(masks):
+    seen = torch.eye(len(masks[0]))
+    for mask in masks:
+        seen = mask @ seen
+    return seen > 0
+
+
+@wrong("3.5", "a row is lost", says="which product has that shape again?")
+def reach(masks):
+    seen = torch.eye(len(masks[0])) > 0
+    for mask in masks:
+        seen = mask.float()[:, 1:] @ seen.float() > 0
+    return seen
+
+
+# --- 3.6 debug the slide: right -------------------------------------------------------------------------------------
+
+
+@right("3.6", "as small a change as possible")
 class SlideAttention(nn.Module):
     def __init__(self, h_dim):
         super().__init__()
@@ -367,7 +506,7 @@ class SlideAttention(nn.Module):
         return self.dropout(weights) @ v
 
 
-@right("3.4", "PyTorch's attention with its dropout")
+@right("3.6", "PyTorch's attention with its dropout")
 class SlideAttention(nn.Module):
     def __init__(self, h_dim):
         super().__init__()
@@ -378,7 +517,7 @@ class SlideAttention(nn.Module):
         return F.scaled_dot_product_attention(self.Q(x), self.K(x), self.V(x), dropout_p=p)
 
 
-@right("3.4", "the layer nn.Softmax, dropout as a function")
+@right("3.6", "the layer nn.Softmax, dropout as a function")
 class SlideAttention(nn.Module):
     def __init__(self, h_dim):
         super().__init__()
@@ -393,10 +532,10 @@ class SlideAttention(nn.Module):
         return torch.matmul(weights, self.V(hidden))
 
 
-# --- 3.4 wrong: the slide's bugs, one after the other ---------------------------------------------------------------
+# --- 3.6 wrong: the slide's bugs, one after the other ---------------------------------------------------------------
 
 
-@wrong("3.4", "bug 1: no super().__init__()", says="A module has to set itself up before it can keep layers")
+@wrong("3.6", "bug 1: no super().__init__()", says="A module has to set itself up before it can keep layers")
 class SlideAttention(nn.Module):
     def __init__(self, h_dim):
         self.Q, self.K, self.V = (nn.Linear(h_dim, h_dim) for _ in range(3))
@@ -410,7 +549,7 @@ class SlideAttention(nn.Module):
         return self.dropout(weights) @ v
 
 
-@wrong("3.4", "bug 7: no dim", says="The softmax of a batch runs over dimension 0, as it does if no `dim` is given")
+@wrong("3.6", "bug 7: no dim", says="The softmax of a batch runs over dimension 0, as it does if no `dim` is given")
 class SlideAttention(nn.Module):
     def __init__(self, h_dim):
         super().__init__()
@@ -424,7 +563,7 @@ class SlideAttention(nn.Module):
 
 
 BANK.edited(
-    "3.4",
+    "3.6",
     """
     nn.Dropout → nn.dropout · how does PyTorch write the names of classes?
     def forward(self, x → def forward(x · `forward`: It must take (self, x); yours takes (x)
@@ -443,70 +582,4 @@ BANK.edited(
     self.dropout(weights) @ v → self.dropout(weights @ v) · the slide drops weights
     p=0.1 → p=0.5 · is p = 0.1?
     """,
-)
-
-
-# --- 3.5 FLOP count: right ------------------------------------------------------------------------------------------
-
-
-@right("3.5", "product by product")
-def attention_flops(length, d, d_head):
-    def product(a, b, c):
-        return 2 * a * b * c
-
-    scores, mix = product(length, d_head, length), product(length, length, d_head)
-    return 3 * product(length, d, d_head), scores + mix
-
-
-@right("3.5", "as floats, in a list")
-def attention_flops(length, d, d_head):
-    return [6.0 * length * d * d_head, 4.0 * length**2 * d_head]
-
-
-@right("3.5", "one token after the other")
-def attention_flops(length, d, d_head):
-    projections, pairs = 0, 0
-    for _ in range(length):
-        projections += 3 * d_head * (d + d)
-        pairs += length * (d_head + d_head) * 2
-    return projections, pairs
-
-
-@right("3.5", "PyTorch's counter")
-def attention_flops(length, d, d_head):
-    from torch.utils.flop_counter import FlopCounterMode
-
-    x, W, q = torch.ones(length, d), torch.ones(d, d_head), torch.ones(length, d_head)
-    with FlopCounterMode(display=False) as projection:
-        x @ W
-    with FlopCounterMode(display=False) as pairs:
-        (q @ q.T) @ q
-    return 3 * projection.get_total_flops(), pairs.get_total_flops()
-
-
-# --- 3.5 wrong ------------------------------------------------------------------------------------------------------
-
-
-@wrong("3.5", "multiplications only", says="Only multiplications are counted")
-def attention_flops(length, d, d_head):
-    return 3 * length * d * d_head, 2 * length * length * d_head
-
-
-@wrong("3.5", "the sum", says="Expected projections and pairs to be returned; got an int")
-def attention_flops(length, d, d_head):
-    return 6 * length * d * d_head + 4 * length * length * d_head
-
-
-@wrong("3.5", "power sign", says="; got ")
-def attention_flops(length, d, d_head):
-    return 6 * length * d * d_head, 4 * (length ^ 2) * d_head
-
-
-@wrong("3.5", "nothing returned", says="None (is the `return` missing?)")
-def attention_flops(length, d, d_head):
-    print(6 * length * d * d_head, 4 * length * length * d_head)
-
-
-BANK.edited(
-    "3.5", "return projections, pairs → return projections, str(pairs) · Expected pairs to be a number; got a text"
 )

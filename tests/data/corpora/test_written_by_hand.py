@@ -12,7 +12,7 @@ from course_lib.tokenizers.wordpiece import basic_words
     ("name", "split", "columns", "groups", "each"),
     [
         ("broke", "train", ["sense"], 6, 1),
-        ("broke", "test", ["sense"], 6, 3),
+        ("broke", "test", ["sense"], 5, 12),
         ("senses", "test", ["word", "sense"], 8, 6),
         ("speakers", "train", ["word", "speaker"], 16, 2),
         ("speakers", "test", ["word", "speaker"], 16, 1),
@@ -25,6 +25,14 @@ def test_each_sentence_has_its_word_once(name, split, columns, groups, each):
     counts = collections.Counter(tuple(row[column] for column in columns) for row in rows)
     assert counts == dict.fromkeys(counts, each)
     assert len(counts) == groups
+
+
+def test_what_stands_before_the_sense_is_matched():
+    """Each name says *broke the* once in each sense, and no sentence stands twice."""
+    rows = load("broke", "test", quiet=True).to_list()
+    before = collections.Counter(tuple(row["sentence"].split()[:3]) for row in rows)
+    assert before == {(name, "broke", "the"): 5 for name, *_ in before}
+    assert len({row["sentence"] for row in rows}) == len(rows)
 
 
 @pytest.mark.parametrize("name", ["broke", "speakers"])

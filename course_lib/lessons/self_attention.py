@@ -1,0 +1,81 @@
+"""Lesson 03: shoes that find their partners, the gradient of attention by hand, what reaches what through layers."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_lib.lab.budgets import Budget
+
+BUDGETS = {
+    "steps": Budget("steps of each training of a head", cpu=150, gpu=300, smoke=2),
+    "runs": Budget("trainings from other random numbers, for each setting", cpu=3, gpu=10, smoke=1),
+    "queries": Budget("random queries for each width d", cpu=400, gpu=2000, smoke=20),
+    "longest": Budget("words of the longest text whose cost is measured", cpu=2048, gpu=4096, smoke=64),
+}
+
+
+def partner_weights(colours: int, margin: float) -> tuple[Tensor, Tensor]:
+    r"""$W_Q$ and $W_K$, each (d, d) with d = colours + 2, that let each shoe look at the other one of its pair.
+
+    A shoe has a 1 for its colour and a 1 for its side: the first ``colours`` numbers, then left, right. With
+    $q = W_Q x$ and $k = W_K x$ the partner's score $q \cdot k / \sqrt d$ lies ``margin`` above every other.
+    """
+    d = colours + 2
+    wanted = torch.eye(d)
+    wanted[colours:] = wanted[colours:].flip(0)  # the same colour, the other side
+    return margin * math.sqrt(d) * wanted, torch.eye(d)
+
+
+def attention_gradients(q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""The loss's gradients on q, k and v, by hand, from ``grad``, its gradient on the output of `attention`.
+
+    q (…, queries, d), k (…, keys, d), v (…, keys, d_v), grad (…, queries, d_v) → of the shapes of q, k and v
+
+    With weights p and scores s: $\partial p_i / \partial s_j = p_i (\delta_{ij} - p_j)$ in each row.
+    """
+    scale = math.sqrt(q.shape[-1])
+    p = (q @ k.mT / scale).softmax(dim=-1)  # (…, queries, keys)
+    grad_p = grad @ v.mT  # (…, queries, keys)
+    mean = (p * grad_p).sum(dim=-1, keepdim=True)  # (…, queries, 1)
+    grad_s = p * (grad_p - mean) / scale  # of q · k, before the scale
+    return grad_s @ k, grad_s.mT @ q, p.mT @ grad
+
+
+def reach(masks: Sequence[Tensor]) -> Tensor:
+    """Which inputs can reach which outputs through layers of attention, one for each mask, the first layer first.
+
+    masks: Boolean, (length, length) each, True where a query may see a key → Boolean (outputs, inputs)
+    """
+    length = len(masks[0])
+    seen = torch.eye(length, dtype=torch.bool)
+    for mask in masks:
+        seen = (mask.float() @ seen.float()) > 0
+    return seen
+
+
+class SlideAttention(nn.Module):
+    """The slide's class, repaired: one head as wide as its input, with biases, and dropout on the weights."""
+
+    def __init__(self, h_dim: int):
+        super().__init__()
+        self.Q, self.K, self.V = (nn.Linear(h_dim, h_dim) for _ in range(3))
+        self.dropout = nn.Dropout(p=0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.Q(x), self.K(x), self.V(x)
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+        return self.dropout(weights) @ v
+
+
+def sign_test(first: Tensor, second: Tensor) -> tuple[int, int, float]:
+    """On how many items only the first is right, on how many only the second, and the two-sided p-value.
+
+    first and second: 1 where right, else 0. If both were equally good, each item on which they differ would be a toss
+    of a fair coin.
+    """
+    wins, losses = int((first > second).sum()), int((second > first).sum())
+    n, most = wins + losses, max(wins, losses)
+    return wins, losses, min(1.0, 2 * sum(math.comb(n, i) for i in range(most, n + 1)) / 2**n)
