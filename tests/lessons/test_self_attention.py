@@ -1,0 +1,44 @@
+"""What lesson 03 alone uses: weights set by hand, a gradient by hand, ways through layers, a sign test."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from course_lib.lessons.self_attention import attention_gradients, partner_weights, reach, sign_test
+from course_lib.models.attention import attention, causal_mask
+
+
+@pytest.mark.parametrize("colours", [2, 3, 6])
+def test_each_shoe_finds_its_partner_wherever_it_stands(colours):
+    left, right = (torch.cat([torch.eye(colours), torch.eye(2)[[side] * colours]], dim=1) for side in (0, 1))
+    order = torch.randperm(2 * colours, generator=torch.Generator().manual_seed(0))
+    row = torch.cat([left, right])[order]
+    W_Q, W_K = partner_weights(colours, margin=6.0)
+    _, weights = attention(row @ W_Q.T, row @ W_K.T, row)
+    assert torch.equal(order[weights.argmax(dim=-1)] % colours, order % colours)
+    assert not (weights.argmax(dim=-1) == torch.arange(2 * colours)).any()
+    assert weights.amax(dim=-1).min() > 0.95
+
+
+def test_gradients_are_those_of_autograd():
+    generator = torch.Generator().manual_seed(1)
+    q, k, v, grad = (torch.randn(2, n, d, generator=generator) for n, d in ((3, 5), (4, 5), (4, 6), (3, 6)))
+    for x in (q, k, v):
+        x.requires_grad_()
+    F.scaled_dot_product_attention(q, k, v).backward(grad)
+    for ours, x in zip(attention_gradients(q, k, v, grad), (q, k, v), strict=True):
+        assert torch.allclose(ours, x.grad, atol=1e-5)
+
+
+def test_a_word_that_sees_all_but_itself_meets_itself_in_the_second_layer():
+    others = ~torch.eye(5, dtype=torch.bool)
+    assert torch.equal(reach([others]), others)
+    assert reach([others, others]).all()
+    assert torch.equal(reach([causal_mask(5, 5)] * 3), causal_mask(5, 5))
+
+
+def test_sign_test():
+    first, second = torch.tensor([1, 1, 1, 1, 1, 0]), torch.tensor([1, 0, 0, 0, 0, 0])
+    assert sign_test(first, second) == (4, 0, 2 / 16)
+    assert sign_test(second, first) == (0, 4, 2 / 16)
+    assert sign_test(first, first) == (0, 0, 1.0)
