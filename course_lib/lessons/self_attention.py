@@ -8,6 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib.lab.budgets import Budget
+from course_lib.models.attention import padding_mask
+from course_lib.models.bert import Bert
+from course_lib.models.inside import recorded
 
 BUDGETS = {
     "steps": Budget("steps of each training of a head", cpu=150, gpu=300, smoke=2),
@@ -79,3 +82,31 @@ def sign_test(first: Tensor, second: Tensor) -> tuple[int, int, float]:
     wins, losses = int((first > second).sum()), int((second > first).sum())
     n, most = wins + losses, max(wins, losses)
     return wins, losses, min(1.0, 2 * sum(math.comb(n, i) for i in range(most, n + 1)) / 2**n)
+
+
+@torch.no_grad()
+def through_layers(encoder: Bert, ids: Tensor, lengths: Tensor, word: int, alone: bool = False) -> list[Tensor]:
+    """The vectors of one word, which stands once in each text: at the input and after each block, (texts, d) each.
+
+    ids (texts, longest), lengths (texts). With ``alone`` each token sees itself only, in every block.
+    """
+    here = ids == word  # (texts, longest): True once in each row
+    mask = torch.eye(ids.shape[1], dtype=torch.bool) if alone else padding_mask(lengths, ids.shape[1])
+    x = recorded(encoder, "blocks", ids, lengths)[0]  # (texts, longest, d): what goes into the first block
+    vectors = [x[here]]
+    for block in encoder.stack.blocks:
+        x = block(x, mask)
+        vectors.append(x[here])
+    return vectors
+
+
+def nearest_is_right(vectors: Tensor, labels: Tensor) -> Tensor:
+    """Leave one out: 1 where the nearest of all other vectors, by cosine, has the same label, else 0.
+
+    vectors (n, d), labels (n) → (n). Where several are equally near, the share of them with that label.
+    """
+    unit = F.normalize(vectors, dim=-1)
+    cosines = (unit @ unit.T).fill_diagonal_(-2.0)
+    nearest = cosines > cosines.amax(dim=-1, keepdim=True) - 1e-5
+    same = labels[:, None] == labels
+    return (nearest & same).sum(dim=-1) / nearest.sum(dim=-1)

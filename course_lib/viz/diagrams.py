@@ -1,6 +1,7 @@
 """Drawings of architectures: boxes and arrows, in the look of the course."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
@@ -87,3 +88,72 @@ def four_tasks(axes: Iterable[Axes]) -> None:
             if place in answers:
                 _arrow(ax, (place, 1.85), (place, 2.5))
                 ax.text(place, 2.6, answers[place], ha="center" if place else "left", va="bottom", fontsize=10)
+
+
+def one_look(
+    ax: Axes,
+    words: Sequence[str],
+    vectors: Any,
+    features: Sequence[str],
+    weights: Any,
+    output: Any,
+    title: str = "",
+) -> None:
+    """One word looks at all words: the vectors below as bars, its weights as the breadth of the lines, the mean above.
+
+    vectors (words, features), weights (words), output (features). The word that looks is the last one.
+    """
+    middle = (len(words) - 1) / 2
+    ax.set(xlim=(-0.75, len(words) - 0.25), ylim=(-0.8, 4.75), title=title)
+    ax.axis("off")
+    for place, (word, vector, weight) in enumerate(zip(words, vectors, weights, strict=True)):
+        _feature_bars(ax, place, 0, vector, features)
+        ax.text(place, -0.62, word, ha="center", va="center")
+        ends = ([place, middle], [1.55, 3.05])
+        ax.plot(*ends, color=LOOK, linewidth=0.6 + 12 * float(weight), alpha=0.75, solid_capstyle="butt")
+        side = "right" if place < middle else "left"
+        near = [0.8 * start + 0.2 * end for start, end in ends]
+        ax.text(near[0] + (-0.14 if side == "right" else 0.14), near[1], f"{weight:.2f}", ha=side, va="center")
+    _feature_bars(ax, middle, 3.35, output, features)
+    ax.text(middle - 0.55, 3.75, f"{words[-1]}, mixed", ha="right", va="center")
+
+
+def _feature_bars(ax: Axes, x: float, y: float, vector: Any, features: Sequence[str]) -> None:
+    """A vector as bars around ``x`` that stand on ``y``, each with the first letter of its feature."""
+    for i, (value, feature) in enumerate(zip(vector, features, strict=True)):
+        left = x + 0.19 * (i - len(features) / 2)
+        ax.add_patch(Rectangle((left, y), 0.16, 0.85 * float(value), facecolor=PALETTE[i % len(PALETTE)]))
+        ax.text(left + 0.08, y - 0.04, feature[0], ha="center", va="top", fontsize=9, color=OTHER)
+    ax.plot([x - 0.1 * len(features), x + 0.1 * len(features)], [y, y], color=OTHER, linewidth=0.8)
+
+
+def self_attention(ax: Axes) -> None:
+    """One head, from left to right, as matrices with their shapes: L words, vectors of length d, then of d_head."""
+    ax.set(xlim=(-0.3, 15.4), ylim=(-4.5, 4.1))
+    ax.axis("off")
+    matrices = {  # name: (left, bottom, width, height, colour, shape)
+        "X": (0.0, -1.0, 1.7, 2.0, OTHER, "(L, d)"),
+        "Q": (3.6, 1.9, 0.9, 2.0, ATTENTION, "(L, d_head)"),
+        "K": (3.6, -1.0, 0.9, 2.0, ATTENTION, "(L, d_head)"),
+        "V": (3.6, -3.9, 0.9, 2.0, LOOK, "(L, d_head)"),
+        "scores": (6.6, 0.45, 2.0, 2.0, ATTENTION, "(L, L)"),
+        "weights": (10.1, 0.45, 2.0, 2.0, ATTENTION, "(L, L)"),
+        "output": (13.6, -1.0, 1.3, 2.0, LOOK, "(L, d_head)"),
+    }
+    for name, (left, bottom, width, height, colour, shape) in matrices.items():
+        box = Rectangle((left, bottom), width, height, facecolor="white", edgecolor=colour, linewidth=1.8)
+        ax.add_patch(box)
+        ax.text(left + width / 2, bottom + height / 2, name, ha="center", va="center", color=colour)
+        ax.text(left + width / 2, bottom - 0.12, shape, ha="center", va="top", fontsize=10, color=OTHER)
+    for y, x_label, y_label, name in ((2.9, 2.3, 2.0, "W_Q"), (0.0, 2.6, 0.3, "W_K"), (-2.9, 2.3, -2.0, "W_V")):
+        _arrow(ax, (1.75, y / 6), (3.55, y))
+        ax.text(x_label, y_label, name, ha="center", va="center")
+    _arrow(ax, (4.55, 2.9), (6.55, 1.75), ATTENTION)
+    _arrow(ax, (4.55, 0.0), (6.55, 1.15), ATTENTION)
+    ax.text(7.6, 2.6, "Q Kᵀ / √d_head", ha="center", va="bottom", fontsize=11)
+    _arrow(ax, (8.65, 1.45), (10.05, 1.45), ATTENTION)
+    ax.text(9.35, 1.6, "softmax", ha="center", va="bottom", fontsize=10)
+    ax.text(11.1, 2.6, "each row sums to 1", ha="center", va="bottom", fontsize=11)
+    _arrow(ax, (12.15, 1.2), (13.55, 0.3), LOOK)
+    _arrow(ax, (4.55, -2.9), (13.55, -0.45), LOOK)
+    ax.text(14.25, 1.15, "weights · V", ha="center", va="bottom", fontsize=11)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from course_lib.lessons.self_attention import attention_gradients, partner_weights, reach, sign_test
+from course_lib.lessons.self_attention import attention_gradients, nearest_is_right, partner_weights, reach, sign_test
 from course_lib.models.attention import attention, causal_mask
 
 
@@ -42,3 +42,10 @@ def test_sign_test():
     assert sign_test(first, second) == (4, 0, 2 / 16)
     assert sign_test(second, first) == (0, 4, 2 / 16)
     assert sign_test(first, first) == (0, 0, 1.0)
+
+
+def test_nearest_is_right():
+    vectors = torch.tensor([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    assert nearest_is_right(vectors, torch.tensor([0, 0, 1, 1])).tolist() == [1, 1, 1, 1]
+    assert nearest_is_right(vectors, torch.tensor([0, 1, 0, 1])).tolist() == [0, 0, 0, 0]
+    assert nearest_is_right(torch.ones(4, 2), torch.tensor([0, 0, 1, 1])).tolist() == pytest.approx([1 / 3] * 4)
