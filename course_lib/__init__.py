@@ -66,7 +66,7 @@ A room is a folder or a file of this level. It imports only rooms above it, from
         progress.py         the student's record, one JSON file
         budgets.py          how much a lesson takes on a CPU, on a GPU, in the tests
         run.py              run a lesson and store its outputs
-    lessons/                rnn_limits.py for 01_rnn_limits, where there is need: what that lesson alone uses, and its budgets
+    lessons/                rnn_limits.py for 01_rnn_limits, and so on: what that lesson alone uses, its budgets
     exercises/              by the same names, for every lesson: the answer key's pieces, slips, hints
     colab.py                installs what Colab lacks
     cli.py                  python -m course_lib: fetch, doctor, run

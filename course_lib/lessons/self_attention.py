@@ -1,14 +1,15 @@
 """Lesson 03: shoes that find their partners, the gradient of attention by hand, what reaches what through layers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib.lab.budgets import Budget
-from course_lib.models.attention import padding_mask
+from course_lib.measure.instruments import price
+from course_lib.models.attention import SelfAttention, padding_mask
 from course_lib.models.bert import Bert
 from course_lib.models.inside import recorded
 
@@ -110,3 +111,45 @@ def nearest_is_right(vectors: Tensor, labels: Tensor) -> Tensor:
     nearest = cosines > cosines.amax(dim=-1, keepdim=True) - 1e-5
     same = labels[:, None] == labels
     return (nearest & same).sum(dim=-1) / nearest.sum(dim=-1)
+
+
+@torch.no_grad()
+def means_of_words(encoder: Bert, ids: Tensor, lengths: Tensor, word: int) -> tuple[Tensor, Tensor]:
+    """What the table of word vectors alone tells: the mean of all other words, and of those after ``word the``.
+
+    ids (texts, longest), lengths (texts) → two times (texts, d). [CLS] and [SEP] are no words.
+    """
+    table = encoder.embed(ids)  # (texts, longest, d)
+    places = torch.arange(ids.shape[1])
+    here = (ids == word).float().argmax(dim=1)[:, None]  # (texts, 1)
+    others = (places > 0) & (places < lengths[:, None] - 1) & (places != here)  # (texts, longest)
+    after = others & (places > here + 1)
+    return tuple((table * which[..., None]).sum(dim=1) / which.sum(dim=1, keepdim=True) for which in (others, after))
+
+
+def smooth(points: Tensor, attention: Callable, near: float = 0.6) -> Tensor:
+    """One layer of attention in which each point looks at the closest ones. (points, 2) → (points, 2)
+
+    The query (x, 1) and the key (y, −|y|²/2) have the product −|x − y|²/2, up to a part that is equal for all keys.
+    """
+    queries = torch.cat([points, torch.ones(len(points), 1)], dim=-1)
+    keys = torch.cat([points, -points.pow(2).sum(dim=-1, keepdim=True) / 2], dim=-1)
+    return attention(queries * math.sqrt(3) / near**2, keys, points)[0]  # √3 undoes the scale
+
+
+def three_layers(d: int) -> dict[str, Callable]:
+    """The layers of S3's table of costs, each for x (1, length, d)."""
+    convolution = nn.Conv1d(d, d, kernel_size=3, padding=1)  # wants (batch, d, length)
+    return {
+        "RNN": nn.RNN(d, d, batch_first=True),
+        "ConvNet": lambda x: convolution(x.mT),
+        "attention": SelfAttention(d, d),
+    }
+
+
+def prices_of_layers(length: int, d: int) -> dict[str, tuple[int, float, float]]:
+    """Operations, milliseconds forward and megabytes kept for the backward pass, of each layer and of one fused."""
+    x, layers = torch.randn(1, length, d), three_layers(d)
+    head = layers["attention"]
+    layers["fused"] = lambda x: F.scaled_dot_product_attention(head.Q(x)[None], head.K(x)[None], head.V(x)[None])
+    return {name: price(lambda layer=layer: layer(x)) for name, layer in layers.items()}
