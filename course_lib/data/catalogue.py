@@ -335,10 +335,10 @@ _CORPORA = [
     ),
     Corpus(
         name="senses",
-        about="sentences with four words that mean two things each",
+        about="sentences with fourteen words that mean two things each",
         licence="MIT, as the course",
         columns={"word": "string", "sense": "string", "sentence": "string"},
-        splits=("test",),
+        splits=("train", "test"),
         embedded="senses.csv",
     ),
     Corpus(

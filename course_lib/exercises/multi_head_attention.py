@@ -1,4 +1,4 @@
-"""Exercises of lesson 04: split and merge heads, the whole layer with its mask, what heads look at, which matter."""
+"""Exercises of lesson 04: split heads, the layer, what a head adds, two by hand, what heads look at, which matter."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,8 @@ from torch import Tensor
 
 from course_lib.lab.grading import Exercise, Wrong, describe
 from course_lib.lab.ladder import Ladder, edits
-from course_lib.measure.heads import head_importance, pattern_score
+from course_lib.lessons.multi_head_attention import two_heads_by_hand
+from course_lib.measure.heads import head_contributions, head_importance, pattern_score
 from course_lib.models.attention import causal_mask, merge_heads, multi_head, padding_mask, split_heads
 
 
@@ -97,62 +98,6 @@ split = Exercise(
 
 # --- 4.2 ---
 
-MERGE = _random(0, (2, 3, 5, 4), (1, 2, 4, 3), (3, 4, 2, 1))
-
-
-def _undoes_split(answer: Callable) -> None:
-    x = torch.arange(24.0).view(1, 3, 8)
-    got = answer(split_heads(x, 2))
-    if not torch.equal(got, x):
-        raise Wrong(
-            f"Merging must undo splitting. Token 0 was 0 1 2 3 4 5 6 7; split and merged it is {_row(got[0, 0])}."
-        )
-
-
-merge = Exercise(
-    id="4.2",
-    title="merge the heads",
-    reference=merge_heads,
-    checks=Ladder(
-        merge_heads,
-        [(x,) for x in MERGE],
-        returns=["the merged heads"],
-        properties=[_undoes_split],
-        slips=edits(
-            merge_heads,
-            """
-            .transpose(1, 2) → · The tokens are mixed up: swap heads and length back before the reshape.
-            .reshape(batch, length, heads * d_head) →
-            · Two dimensions are left at the end, (heads, d_head): make one of them.
-            transpose(1, 2) → permute(0, 2, 3, 1)
-            · The numbers of the heads alternate; first come all numbers of head 0, then those of head 1.
-            transpose(1, 2).reshape(batch, length, heads * d_head) → sum(dim=1)
-            · The heads are added up; they stand side by side.
-            transpose(1, 2).reshape(batch, length, heads * d_head) → mean(dim=1)
-            · The heads are averaged; they stand side by side.
-            transpose(1, 2).reshape(batch, length, heads * d_head) → flatten(1, 2)
-            · The heads stand one after the other along the length; they stand side by side along the width.
-            x.transpose → x.flip(1).transpose · The heads are in reversed order: head 0 gives the first numbers.
-            transpose(1, 2).reshape(batch, length → permute(2, 0, 1, 3).reshape(length, batch
-            · Length comes before the batch; the batch comes first.
-            .transpose(1, 2).reshape(batch, length, heads * d_head) → [:, 0]
-            · Only the first head is left: all of them stand side by side.
-            .transpose(1, 2).reshape(batch, length, heads * d_head) →
-            · This is x as it came in: heads and d_head should become one dimension.
-            """,
-        ),
-    ),
-    crashes=[("view size is not compatible", "After a transpose `view` cannot do it; `reshape` or `flatten` can.")],
-    nudge="The way back: which two dimensions must stand next to each other before they can become one?",
-    sketch="""
-        batch, heads, length, d_head = the shape of x
-        swap heads and length                   (batch, length, heads, d_head)
-        reshape to (batch, length, heads · d_head)
-        """,
-)
-
-# --- 4.3 ---
-
 
 def _layer_case(seed: int, batch: int, length: int, d: int, heads: int, mask: Tensor | None) -> tuple:
     x, W_qkv, b_qkv, W_o, b_o = _random(seed, (batch, length, d), (3 * d, d), (3 * d,), (d, d), (d,))
@@ -196,7 +141,7 @@ def _weighing(weights: str) -> str:
 
 
 layer = Exercise(
-    id="4.3",
+    id="4.2",
     title="multi-head attention",
     reference=multi_head,
     checks=Ladder(
@@ -234,7 +179,7 @@ layer = Exercise(
             split_heads(part, heads) → part.reshape(len(x), heads, x.shape[1], -1)
             · The tokens are mixed up when the heads are split: use your `split_heads`.
             merge_heads(out) → out.reshape(len(x), x.shape[1], -1)
-            · The tokens are mixed up when the heads are merged: use your `merge_heads`.
+            · The tokens are mixed up when the heads are merged: use `merge_heads`.
             {PARTS} → F.linear(x, W_qkv, b_qkv).unflatten(-1, (heads, 3, -1)).permute(3, 0, 2, 1, 4)
             · The 3·d outputs are first cut in three (q, k, v), then each in heads; not the other way round.
             split_heads(part, heads) → split_heads(part, 1)
@@ -278,7 +223,194 @@ layer = Exercise(
         """,
 )
 
+# --- 4.3 ---
+
+
+def _contributions_case(seed: int, batch: int, heads: int, queries: int, keys: int, d_head: int, d: int) -> tuple:
+    scores, v, W_o = _random(seed, (batch, heads, queries, keys), (batch, heads, keys, d_head), (d, heads * d_head))
+    return scores.softmax(dim=-1), v, W_o
+
+
+CONTRIBUTIONS = [
+    _contributions_case(0, 2, 3, 4, 5, 2, 6),
+    _contributions_case(1, 1, 2, 3, 3, 4, 8),
+    _contributions_case(2, 3, 4, 2, 6, 1, 4),
+]
+
+
+def _sum_is_the_output(answer: Callable) -> None:
+    for weights, v, W_o in CONTRIBUTIONS:
+        total = answer(weights, v, W_o).sum(dim=1)
+        if not torch.allclose(total, merge_heads(weights @ v) @ W_o.T, atol=1e-4):
+            raise Wrong("Added up over the heads, it must be the merged heads times W_o transposed; it is not.")
+
+
+contributions = Exercise(
+    id="4.3",
+    title="what each head adds",
+    reference=head_contributions,
+    checks=Ladder(
+        head_contributions,
+        CONTRIBUTIONS,
+        returns=["what each head adds"],
+        properties=[_sum_is_the_output],
+        tolerance=1e-4,
+        slips=edits(
+            head_contributions,
+            """
+            W_o.reshape(-1, heads, d_head) → W_o.reshape(heads, d_head, -1).permute(2, 0, 1)
+            · The rows of W_o are cut; its rows are the layer's outputs. A head's numbers meet columns of W_o.
+            W_o.reshape(-1, heads, d_head) → W_o.T.reshape(-1, heads, d_head)
+            · W_o is transposed first, so its rows are cut; a head's numbers meet columns of W_o as it is stored.
+            W_o.reshape(-1, heads, d_head) → W_o.reshape(-1, d_head, heads).transpose(1, 2)
+            · Each head takes every heads-th column; it takes neighbouring ones, as `split_heads` deals them out.
+            weights @ v → v.expand_as(weights @ v)
+            · These are the values themselves, not weighted: where is `weights @ v`?
+            weights @ v → weights.mT @ v
+            · The weights are transposed: a row of the weights belongs to a query, `weights @ v`.
+            "bhqe,dhe->bhqd" → "bhqe,dhe->bqd" · The heads are added up already; keep them apart.
+            weights @ v, own) → weights @ v, own) / heads · It is divided by the number of heads: heads add, no mean.
+            weights @ v, own) → weights @ v, own.flip(1)) · The heads meet the columns of W_o in reversed order.
+            return torch.einsum("bhqe,dhe->bhqd", weights @ v, own) → return weights @ v
+            · This is what each head finds, d_head numbers; W_o takes it to the full width d.
+            """,
+        ),
+    ),
+    crashes=[
+        (
+            "shapes cannot be multiplied",
+            "A head has d_head numbers, W_o has heads · d_head columns: each head needs its own d_head columns.",
+        ),
+        (
+            "Expected size for first two dimensions",
+            "The parts of W_o need a dimension for the heads in second place: `parts[None]`, or an einsum.",
+        ),
+    ],
+    nudge="Which columns of W_o does head 0 meet when the heads stand side by side? Head i?",
+    sketch="""
+        found = weights times v                              (batch, heads, queries, d_head)
+        cut the columns of W_o into heads groups of d_head   (d, heads, d_head)
+        for each head: its found times its part transposed   (batch, queries, d)
+        all heads, not added up                              (batch, heads, queries, d)
+        """,
+)
+
 # --- 4.4 ---
+
+
+def seated(first: int, second: int, size: int) -> tuple[Tensor, Tensor]:
+    """A table at which every guest wears another symbol, as one-hot vectors: x (1, size, 2 · size)."""
+    worn = torch.randperm(size, generator=torch.Generator().manual_seed(size + 10 * first + second))
+    return torch.cat([torch.eye(size)[worn], torch.eye(size)], dim=1)[None], worn
+
+
+class HandMade(Ladder):
+    """Weights have no one right answer: compared is what a layer does with them, at a table that they have not seen."""
+
+    def outputs(self, answer: Callable, inputs: tuple) -> tuple[Tensor, ...]:
+        return self.outputs_of(answer, inputs)
+
+    def outputs_of(self, function: Callable, inputs: tuple) -> tuple[Tensor, ...]:
+        W_qkv, W_o = function(*inputs)
+        x, _ = seated(*inputs)
+        d = x.shape[-1]
+        output, weights = multi_head(x, W_qkv, torch.zeros(3 * d), W_o, torch.zeros(d), heads=2)
+        return output[0], weights[0, 0], weights[0, 1]
+
+
+def _two_matrices(answer: Callable) -> None:
+    for first, second, size in TABLES:
+        got, d = answer(first, second, size), 2 * size
+        if not (isinstance(got, tuple | list) and len(got) == 2 and all(isinstance(each, Tensor) for each in got)):
+            raise Wrong(f"Expected W_qkv and W_o to be returned; got {describe(got)}.")
+        for name, matrix, shape in zip(("W_qkv", "W_o"), got, ((3 * d, d), (d, d)), strict=True):
+            if matrix.shape != shape:
+                raise Wrong(f"With {size} places {name} has shape {shape}; got {tuple(matrix.shape)}.")
+            if matrix.dtype != torch.float32:
+                raise Wrong(f"Expected {name} in torch.float32; got {matrix.dtype}.")
+
+
+def _right_guests(answer: Callable) -> None:
+    for first, second, size in TABLES:
+        _, *heads = by_hand.checks.outputs_of(answer, (first, second, size))
+        for i, (weights, back) in enumerate(zip(heads, (first, second), strict=True)):
+            wanted = (torch.arange(size) - back) % size
+            sure = weights[torch.arange(size), wanted]
+            if not torch.equal(weights.argmax(dim=-1), wanted):
+                place = int((weights.argmax(dim=-1) != wanted).nonzero()[0])
+                raise Wrong(
+                    f"With {size} places, head {i} should look {back} back: guest {place} at guest "
+                    f"{int(wanted[place])}. It puts most weight on guest {int(weights[place].argmax())}."
+                )
+            if sure.min() < 0.98:
+                raise Wrong(
+                    f"Head {i} looks at the right guest, but with a weight of {sure.min():.2f} only: "
+                    "make the queries (or the keys) larger."
+                )
+
+
+TABLES = [(1, 4, 8), (2, 3, 6), (1, 3, 5), (0, 1, 4)]
+by_hand = Exercise(
+    id="4.4",
+    title="two heads by hand",
+    reference=two_heads_by_hand,
+    checks=HandMade(
+        two_heads_by_hand,
+        TABLES,
+        returns=["the layer's output", "the weights of head 0", "the weights of head 1"],
+        differentiable=False,
+        tolerance=0.05,
+        properties=[_right_guests],
+        slips=edits(
+            two_heads_by_hand,
+            """
+            one.roll(-back, dims=0) → one.roll(back, dims=0)
+            · Both heads look the wrong way round the table: the guest at place p asks for place p − back.
+            50 * one.roll(-back, dims=0) → one.roll(-back, dims=0)
+            · Each head looks at the right guest, but hardly more than at the others: multiply the queries (or keys).
+            one.roll(-back, dims=0) → one
+            · Every guest looks at itself: the query must ask for another place than its own.
+            torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked, symbol, symbol, symbol, symbol])
+            · The keys hold the symbols; a query that asks for a place needs keys that say the place.
+            torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked, place, place, place, place])
+            · The values hold the places: the right guest is found, and its place comes back instead of its symbol.
+            torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked[::-1], place, place, symbol, symbol])
+            · The two heads are swapped: head 0 looks `first` places back.
+            torch.cat([*asked, place, place, symbol, symbol]) →
+                torch.cat([asked[0], place, symbol, asked[1], place, symbol])
+            · The rows of W_qkv come as q, k, v of head 0, then of head 1. They come as q of both heads, then k, then v.
+            torch.eye(2 * size) → torch.eye(2 * size).roll(size, dims=0)
+            · W_o swaps the two heads: the first half of the output is head 0's.
+            torch.eye(2 * size) → torch.zeros(2 * size, 2 * size)
+            · W_o is 0, so nothing comes out. What it should do to the heads side by side is: nothing.
+            for back in (first, second) → for back in (first, first)
+            · Both heads look `first` places back.
+            """,
+        ),
+    ).extended(_two_matrices, before="types"),
+    crashes=[
+        (
+            "expanded size of the tensor",
+            "A head has `size` rows in each of q, k and v, and every row has d = 2 · size numbers.",
+        ),
+        (
+            "Sizes of tensors must match",
+            "Matrices side by side need the same height: `torch.cat(…, dim=1)` sets them so.",
+        ),
+    ],
+    nudge="Score = query · key. Let the key of a guest be its place. What must the query at place p be, so that the "
+    "product is large at place p − back and 0 elsewhere?",
+    sketch="""
+        a matrix (size, d) that reads the place of x:   zeros, then the identity
+        a matrix (size, d) that reads the symbol of x:  the identity, then zeros
+        keys: the place. values: the symbol. For both heads.
+        queries of a head: large times (zeros, then the identity with its rows shifted by back)
+        W_qkv: q of head 0, q of head 1, k of head 0, k of head 1, v, v, one below the other
+        W_o: what leaves the heads side by side as they are
+        """,
+)
+
+# --- 4.5 ---
 
 
 def _pattern_case(seed: int, batch: int, heads: int, queries: int, keys: int, share: float) -> tuple[Tensor, Tensor]:
@@ -313,7 +445,7 @@ TRUE_AND_FALSE = (
 )
 MEAN = "found.sum(dim=(0, 2)) / gold.any(dim=-1).sum()"
 pattern = Exercise(
-    id="4.4",
+    id="4.5",
     title="attention-pattern score",
     reference=pattern_score,
     checks=Ladder(
@@ -368,7 +500,7 @@ pattern = Exercise(
         """,
 )
 
-# --- 4.5 ---
+# --- 4.6 ---
 
 
 def trial_loss(gates: Tensor, example: Tensor) -> Tensor:
@@ -400,7 +532,7 @@ def _removal(loss: Callable, gates: Tensor, examples: list) -> Tensor:
 
 GRADIENT = "torch.autograd.grad(loss(tried, example), tried)[0]"
 importance = Exercise(
-    id="4.5",
+    id="4.6",
     title="head importance",
     reference=head_importance,
     checks=Ladder(
@@ -460,4 +592,4 @@ importance = Exercise(
         """,
 )
 
-EXERCISES = [split, merge, layer, pattern, importance]
+EXERCISES = [split, layer, contributions, by_hand, pattern, importance]

@@ -1,9 +1,27 @@
-"""Lesson 04: a task that asks for two things at once, and what a head may look at in a text."""
+"""Lesson 04: a task that asks for two things at once, and what the heads of a real encoder do."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.data.tasks import SYMBOLS
+from course_lib.lab.budgets import Budget
+from course_lib.models.attention import masked_softmax, padding_mask, split_heads
+from course_lib.models.bert import Bert
+from course_lib.models.inside import recorded
+from course_lib.tokenizers.wordpiece import WordPiece
+
+BUDGETS = {
+    "table_steps": Budget("steps of training at the round table", cpu=400, gpu=1000, smoke=3),
+    "sentences": Budget("sentences to choose a head on, and as many to test it on", cpu=60, gpu=300, smoke=8),
+    "groups": Budget("groups of four pronoun sentences to choose a head on", cpu=120, gpu=300, smoke=4),
+    "test_groups": Budget("groups of four pronoun sentences to test it on", cpu=60, gpu=300, smoke=4),
+    "words": Budget("words of two senses to choose heads on, and as many to test them on", cpu=7, smoke=2),
+    "orders": Budget("random orders in which heads are removed", cpu=6, gpu=20, smoke=2),
+}
 
 
 def two_relations(generator: torch.Generator, batch: int, guests: int = 8) -> tuple[Tensor, Tensor]:
@@ -18,13 +36,33 @@ def two_relations(generator: torch.Generator, batch: int, guests: int = 8) -> tu
     return symbols, torch.stack([symbols.roll(1, dims=1), symbols.roll(guests // 2, dims=1)], dim=-1)
 
 
+def two_heads_by_hand(first: int, second: int, size: int) -> tuple[Tensor, Tensor]:
+    """Weights of two heads that look ``first`` and ``second`` places back at a round table of ``size`` places.
+
+    A guest is 2 · size numbers: its symbol as a one-hot vector, then its place. Without biases `multi_head` gives
+    each guest the symbol of the guest ``first`` places back, then that of the guest ``second`` places back.
+    → W_qkv (3d, d) and W_o (d, d), d = 2 · size
+    """
+    one, nothing = torch.eye(size), torch.zeros(size, size)
+    asked = [torch.cat([nothing, 50 * one.roll(-back, dims=0)], dim=1) for back in (first, second)]
+    place = torch.cat([nothing, one], dim=1)  # (size, d): reads the place
+    symbol = torch.cat([one, nothing], dim=1)  # (size, d): reads the symbol
+    return torch.cat([*asked, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+def words_of(ids: Tensor, lengths: Tensor) -> Tensor:
+    """True at the words of texts ``[CLS] words [SEP]``, ids (batch, length), lengths (batch): (batch, length)."""
+    place = torch.arange(ids.shape[1], device=ids.device)
+    return (place > 0) & (place < lengths[:, None] - 1)
+
+
 def word_patterns(ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
     """Four patterns of texts ``[CLS] words [SEP]``, for `pattern_score`: where each word should look.
 
-    ids (batch, length), lengths (batch) → name → gold (batch, queries, keys). [CLS], [SEP] and filling ask for nothing.
+    ids (batch, length), lengths (batch) → name → gold (batch, queries, keys). [CLS], [SEP] and padding ask for nothing.
     """
     place = torch.arange(ids.shape[1], device=ids.device)
-    word = (place > 0) & (place < lengths[:, None] - 1)  # (batch, length)
+    word = words_of(ids, lengths)
     last = place == lengths[:, None] - 1
     step = place - place[:, None]  # (queries, keys): how far to the right the key is
     both = word[:, :, None] & word[:, None]
@@ -45,3 +83,114 @@ def preference(weights: Tensor, query: Tensor, right: Tensor, wrong: Tensor) -> 
     row = weights[text, :, query]  # (batch, heads, keys)
     on_right, on_wrong = row[text, :, right], row[text, :, wrong]
     return (on_right > on_wrong).float().mean(dim=0), on_right.mean(dim=0)
+
+
+def entropy(weights: Tensor, asked: Tensor) -> Tensor:
+    """How widely each head spreads its attention, in nats, on average over the queries ``asked`` for: (heads).
+
+    weights (batch, heads, queries, keys), asked (batch, queries)
+    """
+    each = -(weights * weights.clamp_min(1e-12).log()).sum(dim=-1)  # (batch, heads, queries)
+    return (each * asked[:, None]).sum(dim=(0, 2)) / asked.sum()
+
+
+@torch.no_grad()
+def match_entropy(model: Bert, ids: Tensor, lengths: Tensor, wanted: Tensor) -> None:
+    """Scale the queries of each head until its entropy on these texts is the one wanted, (layers, heads); in place.
+
+    From the first layer up, since what a layer reads depends on those below; by bisection, since the entropy falls as
+    the factor grows.
+    """
+    heads, asked = model.shape.heads, words_of(ids, lengths)
+    mask = padding_mask(lengths, ids.shape[1])
+    for layer, block in enumerate(model.stack.blocks):
+        q, k, _ = recorded(model, "qkv", ids, lengths)[layer].chunk(3, dim=-1)
+        q, k = split_heads(q, heads), split_heads(k, heads)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        low, high = torch.zeros_like(wanted[layer]), torch.full_like(wanted[layer], 4000.0)
+        for _ in range(24):
+            factor = (low + high) / 2
+            sharp = entropy(masked_softmax(scores * factor[:, None, None], mask), asked) < wanted[layer]
+            low, high = torch.where(sharp, low, factor), torch.where(sharp, factor, high)
+        each = factor.repeat_interleave(q.shape[-1])  # for each of the d numbers of a query
+        queries = slice(0, model.shape.d)
+        block.attention.qkv.weight[queries] *= each[:, None]
+        block.attention.qkv.bias[queries] *= each
+
+
+@contextlib.contextmanager
+def values_hidden(model: Bert, hidden: Tensor) -> Iterator[None]:
+    """Inside the ``with`` block the values of some tokens are 0 in all heads: they are looked at and say nothing.
+
+    hidden (batch, length): True at those tokens.
+    """
+
+    def hide(_module: nn.Module, _inputs: tuple, qkv: Tensor) -> Tensor:
+        q, k, v = qkv.chunk(3, dim=-1)
+        return torch.cat([q, k, v.masked_fill(hidden[..., None], 0)], dim=-1)
+
+    with contextlib.ExitStack() as hooks:
+        for block in model.stack.blocks:
+            hooks.enter_context(block.attention.qkv.register_forward_hook(hide))
+        yield
+
+
+def reflexives(rows: Sequence[dict]) -> tuple[list[str], list[list[int]]]:
+    """Sentences in which both nouns agree with *himself* or *herself*; the places of pronoun, antecedent, other noun.
+
+    rows: of the corpus ``coreference``, for their nouns. *the king near the boy hurt himself* means the king,
+    *the king said the boy hurt himself* the boy.
+    """
+    sentences = []
+    for pronoun, reflexive in (("he", "himself"), ("she", "herself")):
+        nouns = sorted({row["antecedent"] for row in rows if row["pronoun"] == pronoun})
+        for one, other in zip(nouns, nouns[1:] + nouns[:1], strict=True):
+            sentences += [
+                f"the {one} near the {other} hurt {reflexive} .",
+                f"the {one} said the {other} hurt {reflexive} .",
+            ]
+    half = len(sentences) // 2
+    return sentences, [[6, 6] * half, [1, 4] * half, [4, 1] * half]
+
+
+class Senses(NamedTuple):
+    """Sentences with words of two senses: the place of the word, and the sentences that it is compared with.
+
+    ids (sentences, length), lengths and place (sentences); same, other (sentences, sentences): True where the word is
+    the same and its sense is the same, or the other.
+    """
+
+    ids: Tensor
+    lengths: Tensor
+    place: Tensor
+    same: Tensor
+    other: Tensor
+
+
+def read_senses(tokenizer: WordPiece, rows: Sequence[dict], device: torch.device | str) -> Senses:
+    """Rows of the corpus ``senses`` as the encoder reads them."""
+    ids, lengths = tokenizer.encode_all([row["sentence"] for row in rows])
+    place = torch.tensor([1 + tokenizer.tokenise(row["sentence"]).index(row["word"]) for row in rows])  # 1: [CLS]
+    alike = torch.tensor([[one["word"] == other["word"] for other in rows] for one in rows])
+    together = torch.tensor([[one["sense"] == other["sense"] for other in rows] for one in rows])
+    same = alike & together & ~torch.eye(len(rows), dtype=torch.bool)
+    return Senses(*(each.to(device) for each in (ids, lengths, place, same, alike & ~together)))
+
+
+def nearer(vectors: Tensor, same: Tensor, other: Tensor) -> Tensor:
+    """How often a sentence of the same sense is nearer (by cosine) than one of the other sense, for each sentence.
+
+    vectors (sentences, d); same and other (sentences, sentences), see `Senses` → (sentences)
+    """
+    vectors = nn.functional.normalize(vectors, dim=-1)
+    cosines = vectors @ vectors.T
+    pairs = same[:, :, None] & other[:, None]  # (sentences, the same, the other)
+    wins = (cosines[:, :, None] > cosines[:, None]) & pairs
+    return wins.sum(dim=(1, 2)) / pairs.sum(dim=(1, 2))
+
+
+def margin(vectors: Tensor, same: Tensor, other: Tensor) -> Tensor:
+    """Mean cosine with sentences of the same sense minus that with the other, for each sentence: (sentences)."""
+    vectors = nn.functional.normalize(vectors, dim=-1)
+    cosines = vectors @ vectors.T
+    return (cosines * same).sum(dim=1) / same.sum(dim=1) - (cosines * other).sum(dim=1) / other.sum(dim=1)

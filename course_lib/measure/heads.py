@@ -20,6 +20,17 @@ def pattern_score(weights: Tensor, gold: Tensor) -> Tensor:
     return found.sum(dim=(0, 2)) / gold.any(dim=-1).sum()
 
 
+def head_contributions(weights: Tensor, v: Tensor, W_o: Tensor) -> Tensor:
+    r"""What each head adds to the layer's output, $A_i V_i W^O_i$: their sum is $[A_1 V_1; \dots; A_H V_H]\, W^O$.
+
+    weights (batch, heads, queries, keys), v (batch, heads, keys, d_head), W_o (d, heads · d_head) as `nn.Linear` stores
+    it → (batch, heads, queries, d)
+    """
+    heads, d_head = v.shape[1], v.shape[3]
+    own = W_o.reshape(-1, heads, d_head)  # a head's numbers meet their own columns of W_o: (d, heads, d_head)
+    return torch.einsum("bhqe,dhe->bhqd", weights @ v, own)
+
+
 def head_importance(loss: Callable[[Tensor, object], Tensor], gates: Tensor, examples: list) -> Tensor:
     r"""$I_h = \frac{1}{N} \sum_n \lvert \partial L(x_n) / \partial g_h \rvert$, like the gates (Michel et al. 2019).
 

@@ -1,10 +1,11 @@
 """Drawings of architectures: boxes and arrows, in the look of the course."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Circle, Rectangle
 
 from course_lib.viz.figures import PALETTE
 
@@ -157,3 +158,107 @@ def self_attention(ax: Axes) -> None:
     _arrow(ax, (12.15, 1.2), (13.55, 0.3), LOOK)
     _arrow(ax, (4.55, -2.9), (13.55, -0.45), LOOK)
     ax.text(14.25, 1.15, "weights · V", ha="center", va="bottom", fontsize=11)
+
+
+def _strips(ax: Axes, corner: tuple[float, float], size: tuple[float, float], colours: Iterable[str]) -> None:
+    """A matrix as a rectangle of strips side by side, one for each head."""
+    colours = list(colours)
+    (x, y), (width, height) = corner, size
+    for i, colour in enumerate(colours):
+        strip = (x + i * width / len(colours), y)
+        ax.add_patch(
+            Rectangle(
+                strip, width / len(colours), height, facecolor=colour, edgecolor="white", linewidth=1.2, alpha=0.8
+            )
+        )
+    ax.add_patch(Rectangle((x, y), width, height, facecolor="none", edgecolor=OTHER, linewidth=1))
+
+
+HEADS = (PALETTE[0], PALETTE[1], PALETTE[2])  # a colour for each head of a drawing
+
+
+def multi_head_attention(ax: Axes) -> None:
+    """The layer from left to right with its shapes: project, split, attend in each head, merge, mix."""
+    ax.set(xlim=(0, 15.4), ylim=(-1.35, 7.4))
+    ax.axis("off")
+    _strips(ax, (0.2, 2.4), (1.2, 1.5), ["#cccccc"])
+    ax.text(0.8, 4.1, "x", ha="center")
+    ax.text(0.8, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
+    for name, y in (("q", 4.9), ("k", 2.4), ("v", -0.1)):
+        _strips(ax, (3.3, y), (1.2, 1.5), HEADS)
+        ax.text(3.9, y + 1.62, name, ha="center")
+        _arrow(ax, (1.5, 3.15), (3.2, y + 0.75))
+    ax.text(2.25, 5.1, "$W^Q$", ha="center", color=OTHER)
+    ax.text(2.45, 3.35, "$W^K$", ha="center", color=OTHER)
+    ax.text(2.25, 0.95, "$W^V$", ha="center", color=OTHER)
+    ax.text(3.9, -0.75, "(L, d) each", ha="center", fontsize=10, color=OTHER)
+    ax.plot([4.6, 4.75, 4.75, 4.6], [6.4, 6.4, -0.1, -0.1], color=OTHER, linewidth=1)  # of q, k and v alike
+    for i, (colour, y) in enumerate(zip(HEADS, (4.9, 2.4, -0.1), strict=True)):
+        _arrow(ax, (4.8, 3.15), (5.95, y + 0.75), colour)
+        style = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": colour, "linewidth": 1.8}
+        text = f"head {i + 1}\nsoftmax$(q k^\\top / \\sqrt{{d_{{head}}}})$"
+        ax.text(7.65, y + 0.75, text, ha="center", va="center", fontsize=10, bbox=style)
+        _arrow(ax, (9.3, y + 0.75), (9.75, y + 0.75), colour)
+        _strips(ax, (9.85, y), (0.4, 1.5), [colour])
+        _arrow(ax, (10.4, y + 0.75), (11.3, 3.15), colour)
+    ax.text(5.2, -1.3, "each head takes its own columns of q, k and v", ha="center", fontsize=10, color=OTHER)
+    ax.text(7.65, -0.75, "weights (L, L), times v", ha="center", fontsize=10, color=OTHER)
+    ax.text(10.05, -0.75, "(L, d / H)", ha="center", fontsize=10, color=OTHER)
+    _strips(ax, (11.4, 2.4), (1.2, 1.5), HEADS)
+    ax.text(12.0, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
+    _arrow(ax, (12.7, 3.15), (13.9, 3.15))
+    ax.text(13.3, 3.4, "$W^O$", ha="center", color=OTHER)
+    _strips(ax, (14.0, 2.4), (1.2, 1.5), ["#cccccc"])
+    ax.text(14.6, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
+    steps = {0.8: "tokens", 3.9: "project", 5.25: "split", 7.65: "attend", 11.4: "merge", 14.3: "mix"}
+    for x, step in steps.items():
+        ax.text(x, 7.05, step, ha="center", weight="bold")
+
+
+def heads_add(ax: Axes) -> None:
+    """Heads side by side times a matrix = the sum of each head times its own rows of the matrix."""
+    ax.set(xlim=(0, 15.4), ylim=(-0.9, 3.7))
+    ax.axis("off")
+    _strips(ax, (0.2, 0.6), (1.8, 1.2), HEADS)
+    ax.text(1.1, 2.0, "heads side by side", ha="center", fontsize=10)
+    ax.text(1.1, 0.1, "(L, d)", ha="center", fontsize=10, color=OTHER)
+    for i, colour in enumerate(HEADS):
+        ax.add_patch(
+            Rectangle((2.6, 1.5 - 0.6 * i), 1.8, 0.6, facecolor=colour, edgecolor="white", linewidth=1.2, alpha=0.8)
+        )
+    ax.text(3.5, 2.3, "$W^O$", ha="center")
+    ax.text(3.5, -0.2, "(d, d)", ha="center", fontsize=10, color=OTHER)
+    ax.text(2.3, 1.2, "·", ha="center", va="center", fontsize=16)
+    for i, colour in enumerate(HEADS):
+        x = 5.6 + 3.3 * i
+        ax.text(x - 0.5, 1.2, "=" if i == 0 else "+", ha="center", va="center", fontsize=16)
+        _strips(ax, (x, 0.6), (0.6, 1.2), [colour])
+        ax.text(x + 0.8, 1.2, "·", ha="center", va="center", fontsize=16)
+        _strips(ax, (x + 1.0, 0.9), (1.3, 0.6), [colour])
+        ax.text(x + 1.2, 2.0, f"head {i + 1}", ha="center", fontsize=10, color=OTHER)
+        ax.text(x + 1.15, 0.1, "(L, d/H) · (d/H, d)", ha="center", fontsize=10, color=OTHER)
+    ax.text(0.2, 3.25, "Each head writes into the full width; the layer adds up what they write.", weight="bold")
+
+
+def round_table(ax: Axes, guests: int = 8) -> None:
+    """Guests around a table, and the two whom one of them is asked about."""
+    ax.set(xlim=(-2.1, 2.1), ylim=(-1.6, 1.6), aspect="equal")
+    ax.axis("off")
+    angles = [math.pi / 2 - 2 * math.pi * place / guests for place in range(guests)]
+    places = [(1.2 * math.cos(angle), 1.2 * math.sin(angle)) for angle in angles]
+    ax.add_patch(Circle((0, 0), 0.85, facecolor="#eeeeee", edgecolor=OTHER))
+    who, before, opposite = 2, 1, 2 + guests // 2
+    for target, colour, name in ((before, ATTENTION, "before"), (opposite, LOOK, "opposite")):
+        start, end = places[who], places[target]
+        ax.annotate(
+            "",
+            end,
+            start,
+            arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "shrinkA": 12, "shrinkB": 12},
+        )
+        middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+        side = (0.32, 0.12) if target == before else (0, 0.14)
+        ax.text(middle[0] + side[0], middle[1] + side[1], name, ha="center", fontsize=10, color=colour)
+    for place, (x, y) in enumerate(places):
+        style = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": OTHER}
+        ax.text(x, y, "ABCDEFGH"[place % 8], ha="center", va="center", bbox=style)

@@ -11,13 +11,20 @@ wrong, right = BANK.wrong, BANK.right
 # What a mutant of the library's piece changes, as its new line → why it is no mistake.
 EQUIVALENT: dict[str, dict[str, str]] = {
     "4.1": {},
-    "4.2": {"batch, d_head, length, heads = x.shape": "only the product of the two is used"},
-    "4.3": {},
+    "4.2": {},
+    "4.3": {"heads, d_head = (weights.shape[1], v.shape[3])": "weights and values have the same heads"},
     "4.4": {
+        "asked = [torch.cat([nothing, 49 * one.roll(-back, dims=0)], dim=1) for back in (first, second)]": "sharp",
+        "asked = [torch.cat([nothing, 51 * one.roll(-back, dims=0)], dim=1) for back in (first, second)]": "sharp, too",
+        "asked = [torch.cat([one, 50 * one.roll(-back, dims=0)], dim=1) for back in (first, second)]": (
+            "the symbol adds to a score a fiftieth of what the place does"
+        ),
+    },
+    "4.5": {
         "found = (weights * gold[:, None]).sum(dim=-2)": "queries and keys are both summed over, in whatever order",
         "return found.sum(dim=(2, 0)) / gold.any(dim=-1).sum()": "the order of the dimensions does not matter",
     },
-    "4.5": {
+    "4.6": {
         "for example in list(examples)[::-1]:": "the order of the examples does not matter",
         "tried = gates.requires_grad_()": "the gates keep their numbers",
         "total += torch.autograd.grad(loss(tried, example), tried)[-1].abs()": "there is one gradient only",
@@ -111,49 +118,10 @@ BANK.edited(
 )
 
 
-# --- 4.2 merge the heads: right -------------------------------------------------------------------------------------
+# --- 4.2 multi-head attention: right --------------------------------------------------------------------------------
 
 
-@right("4.2", "flatten")
-def merge_heads(x):
-    return x.transpose(1, 2).flatten(2)
-
-
-@right("4.2", "cat of the heads")
-def merge_heads(x):
-    return torch.cat(list(x.unbind(dim=1)), dim=-1)
-
-
-@right("4.2", "contiguous and view")
-def merge_heads(x):
-    batch, heads, length, d_head = x.shape
-    return x.permute(0, 2, 1, 3).contiguous().view(batch, length, -1)
-
-
-# --- 4.2 wrong ------------------------------------------------------------------------------------------------------
-
-
-@wrong("4.2", "straight reshape", says="The tokens are mixed up: swap heads and length back before the reshape")
-def merge_heads(x):
-    batch, heads, length, d_head = x.shape
-    return x.reshape(batch, length, heads * d_head)
-
-
-@wrong("4.2", "view after transpose", says="After a transpose `view` cannot do it")
-def merge_heads(x):
-    batch, heads, length, d_head = x.shape
-    return x.transpose(1, 2).view(batch, length, heads * d_head)
-
-
-@wrong("4.2", "minus", says="Merging must undo splitting")
-def merge_heads(x):
-    return -x.transpose(1, 2).flatten(2)
-
-
-# --- 4.3 multi-head attention: right --------------------------------------------------------------------------------
-
-
-@right("4.3", "einsum")
+@right("4.2", "einsum")
 def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     batch, length, d = x.shape
     q, k, v = (x @ W_qkv.T + b_qkv).reshape(batch, length, 3, heads, d // heads).unbind(dim=2)
@@ -165,7 +133,7 @@ def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     return out @ W_o.T + b_o, weights
 
 
-@right("4.3", "a loop over heads")
+@right("4.2", "a loop over heads")
 def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     d = x.shape[-1]
     size = d // heads
@@ -185,7 +153,7 @@ def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     return torch.cat(outs, dim=-1) @ W_o.T + b_o, torch.stack(all_weights, dim=1)
 
 
-@right("4.3", "an additive mask")
+@right("4.2", "an additive mask")
 def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     def split(t):
         return t.unflatten(-1, (heads, -1)).transpose(1, 2)
@@ -196,10 +164,10 @@ def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     return nn.functional.linear((weights @ v).transpose(1, 2).flatten(2), W_o, b_o), weights
 
 
-# --- 4.3 wrong ------------------------------------------------------------------------------------------------------
+# --- 4.2 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("4.3", "scale of the whole width", says="The scores are divided by √d; each head compares d / heads numbers")
+@wrong("4.2", "scale of the whole width", says="The scores are divided by √d; each head compares d / heads numbers")
 def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (x @ W_qkv.T + b_qkv).chunk(3, dim=-1))
     scores = q @ k.mT / x.shape[-1] ** 0.5
@@ -209,18 +177,18 @@ def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     return (weights @ v).transpose(1, 2).flatten(2) @ W_o.T + b_o, weights
 
 
-@wrong("4.3", "W_qkv without transpose", says="from the right by the transposes, `x @ W_qkv.T`")
+@wrong("4.2", "W_qkv without transpose", says="from the right by the transposes, `x @ W_qkv.T`")
 def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     q, k, v = (x @ W_qkv + b_qkv).chunk(3, dim=-1)
     return q, k
 
 
-@wrong("4.3", "only the output", says="Expected output and weights to be returned; got a tensor of shape (2, 5, 6)")
+@wrong("4.2", "only the output", says="Expected output and weights to be returned; got a tensor of shape (2, 5, 6)")
 def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     return x
 
 
-@wrong("4.3", "no mask taken care of", says="The mask may be None: then every key may be seen")
+@wrong("4.2", "no mask taken care of", says="The mask may be None: then every key may be seen")
 def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (x @ W_qkv.T + b_qkv).chunk(3, dim=-1))
     weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf")).softmax(dim=-1)
@@ -228,7 +196,7 @@ def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
 
 
 BANK.edited(
-    "4.3",
+    "4.2",
     """
     chunk(3, dim=-1) → chunk(3) · makes three blocks of the last dimension; without `dim`, of the batch
     attention(q, k, v, mask) → ((q @ k.mT).masked_fill(1 - mask.float(), -1e9).softmax(dim=-1) @ v, q)
@@ -237,22 +205,209 @@ BANK.edited(
 )
 
 
-# --- 4.4 attention-pattern score: right -----------------------------------------------------------------------------
+# --- 4.3 what each head adds: right ---------------------------------------------------------------------------------
 
 
-@right("4.4", "einsum")
+@right("4.3", "a loop over heads")
+def head_contributions(weights, v, W_o):
+    size = v.shape[-1]
+    found = weights @ v
+    return torch.stack(
+        [found[:, i] @ W_o[:, i * size : (i + 1) * size].T for i in range(v.shape[1])],
+        dim=1,
+    )
+
+
+@right("4.3", "chunks stacked, one product")
+def head_contributions(weights, v, W_o):
+    parts = torch.stack(W_o.chunk(v.shape[1], dim=1))  # (heads, d, d_head)
+    return weights @ v @ parts.mT
+
+
+@right("4.3", "all other heads set to 0")
+def head_contributions(weights, v, W_o):
+    found = weights @ v
+    added = []
+    for i in range(v.shape[1]):
+        alone = torch.zeros_like(found)
+        alone[:, i] = found[:, i]
+        added.append(alone.transpose(1, 2).flatten(2) @ W_o.T)
+    return torch.stack(added, dim=1)
+
+
+@right("4.3", "values first")
+def head_contributions(weights, v, W_o):
+    written = torch.einsum("bhke,dhe->bhkd", v, W_o.unflatten(1, (v.shape[1], -1)))
+    return weights @ written
+
+
+# --- 4.3 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("4.3", "rows of W_o", says="The rows of W_o are cut; its rows are the layer's outputs")
+def head_contributions(weights, v, W_o):
+    size = v.shape[-1]
+    found = weights @ v
+    return torch.stack([found[:, i] @ W_o.T.T[i * size : (i + 1) * size] for i in range(v.shape[1])], dim=1)
+
+
+@wrong("4.3", "added up", says="The heads are added up already; keep them apart")
+def head_contributions(weights, v, W_o):
+    return (weights @ v).transpose(1, 2).flatten(2) @ W_o.T
+
+
+@wrong("4.3", "without W_o", says="This is what each head finds, d_head numbers")
+def head_contributions(weights, v, W_o):
+    return weights @ v
+
+
+@wrong("4.3", "the whole of W_o", says="each head needs its own d_head columns")
+def head_contributions(weights, v, W_o):
+    return (weights @ v) @ W_o.T
+
+
+@wrong("4.3", "rows, by a loop that crashes elsewhere", says="a wrong gradient reaches")
+def head_contributions(weights, v, W_o):
+    parts = W_o.detach().unflatten(1, (v.shape[1], -1)) + 0 * W_o.unflatten(1, (v.shape[1], -1))
+    return torch.einsum("bhqe,dhe->bhqd", weights @ v, parts)
+
+
+@wrong("4.3", "parts without a place for the batch", says="need a dimension for the heads in second place")
+def head_contributions(weights, v, W_o):
+    found = (weights @ v).flatten(0, 1)
+    return torch.bmm(found, torch.stack(W_o.chunk(v.shape[1], dim=1)).mT)
+
+
+@wrong("4.3", "twice", says="Added up over the heads, it must be the merged heads times W_o transposed")
+def head_contributions(weights, v, W_o):
+    return 2 * torch.einsum("bhqe,dhe->bhqd", weights @ v, W_o.unflatten(1, (v.shape[1], -1)))
+
+
+# --- 4.4 two heads by hand: right -----------------------------------------------------------------------------------
+
+
+@right("4.4", "entry by entry")
+def two_heads_by_hand(first, second, size):
+    d = 2 * size
+    W = torch.zeros(3 * d, d)
+    for head, back in enumerate((first, second)):
+        for place in range(size):
+            W[head * size + (place - back) % size, size + place] = 100.0
+            W[d + head * size + place, size + place] = 1.0
+            W[2 * d + head * size + place, place] = 1.0
+    return W, torch.eye(d)
+
+
+@right("4.4", "the keys shifted, not the queries")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place = torch.cat([none, one], dim=1)
+    symbol = torch.cat([one, none], dim=1)
+    keys = [torch.cat([none, 60 * one.roll(back, 0)], dim=1) for back in (first, second)]
+    return torch.cat([place, place, *keys, symbol, symbol]), torch.eye(2 * size)
+
+
+@right("4.4", "a factor on both sides, values halved and doubled")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place = 9 * torch.cat([none, one], dim=1)
+    symbol = torch.cat([one, none], dim=1) / 2
+    queries = [9 * torch.cat([none, torch.roll(one, -back, 0)], dim=1) for back in (first, second)]
+    return torch.cat([*queries, place, place, symbol, symbol]), 2 * torch.eye(2 * size)
+
+
+@right("4.4", "both heads' numbers in another order, put right by W_o")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    turned = one.flip(0)
+    place, symbol = torch.cat([none, one], dim=1), torch.cat([turned, none], dim=1)
+    queries = [80 * torch.cat([none, one.roll(-back, 0)], dim=1) for back in (first, second)]
+    return torch.cat([*queries, place, place, symbol, symbol]), torch.block_diag(turned, turned)
+
+
+# --- 4.4 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("4.4", "the wrong way round", says="Both heads look the wrong way round the table")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place, symbol = torch.cat([none, one], dim=1), torch.cat([one, none], dim=1)
+    queries = [80 * torch.cat([none, one.roll(back, 0)], dim=1) for back in (first, second)]
+    return torch.cat([*queries, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+@wrong("4.4", "not sharp", says="but with a weight of 0.")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place, symbol = torch.cat([none, one], dim=1), torch.cat([one, none], dim=1)
+    queries = [8 * torch.cat([none, one.roll(-back, 0)], dim=1) for back in (first, second)]
+    return torch.cat([*queries, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+@wrong("4.4", "one head only", says="head 1 should look 4 back")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place, symbol = torch.cat([none, one], dim=1), torch.cat([one, none], dim=1)
+    query = 80 * torch.cat([none, one.roll(-first, 0)], dim=1)
+    return torch.cat([query, 0 * query, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+@wrong("4.4", "values doubled", says="the layer's output at")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place, symbol = torch.cat([none, one], dim=1), 2 * torch.cat([one, none], dim=1)
+    queries = [80 * torch.cat([none, one.roll(-back, 0)], dim=1) for back in (first, second)]
+    return torch.cat([*queries, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+@wrong("4.4", "W_qkv alone", says="Expected W_qkv and W_o to be returned; got a tensor of shape (48, 16)")
+def two_heads_by_hand(first, second, size):
+    return torch.zeros(6 * size, 2 * size)
+
+
+@wrong("4.4", "no 3", says="With 8 places W_qkv has shape (48, 16); got (16, 16)")
+def two_heads_by_hand(first, second, size):
+    return torch.eye(2 * size), torch.eye(2 * size)
+
+
+@wrong("4.4", "whole numbers", says="Expected W_qkv in torch.float32; got torch.int64")
+def two_heads_by_hand(first, second, size):
+    return torch.zeros(6 * size, 2 * size, dtype=torch.long), torch.eye(2 * size)
+
+
+@wrong("4.4", "8 places always", says="With 6 places W_qkv has shape (36, 12); got (48, 16)")
+def two_heads_by_hand(first, second, size):
+    return torch.zeros(48, 16), torch.eye(16)
+
+
+@wrong("4.4", "stacked the wrong way", says="every row has d = 2 · size numbers")
+def two_heads_by_hand(first, second, size):
+    W = torch.zeros(6 * size, 2 * size)
+    W[:size] = torch.eye(size)
+    return W, torch.eye(2 * size)
+
+
+@wrong("4.4", "cat of unequal widths", says="Matrices side by side need the same height")
+def two_heads_by_hand(first, second, size):
+    return torch.cat([torch.eye(size), torch.eye(2 * size)]), torch.eye(2 * size)
+
+
+# --- 4.5 attention-pattern score: right -----------------------------------------------------------------------------
+
+
+@right("4.5", "einsum")
 def pattern_score(weights, gold):
     return torch.einsum("bhqk,bqk->h", weights, gold.to(weights.dtype)) / gold.any(-1).sum()
 
 
-@right("4.4", "the queries that have a key, picked")
+@right("4.5", "the queries that have a key, picked")
 def pattern_score(weights, gold):
     asked = gold.any(dim=-1)
     found = torch.where(gold.unsqueeze(1), weights, 0.0).sum(-1).transpose(1, 2)  # (batch, queries, heads)
     return found[asked].mean(dim=0)
 
 
-@right("4.4", "loops")
+@right("4.5", "loops")
 def pattern_score(weights, gold):
     total, count = 0, 0
     for b in range(len(gold)):
@@ -263,49 +418,49 @@ def pattern_score(weights, gold):
     return total / count
 
 
-@right("4.4", "einsum with gold as numbers")
+@right("4.5", "einsum with gold as numbers")
 def pattern_score(weights, gold):
     return torch.einsum("bhqk,bqk->h", weights, gold.float()) / gold.any(-1).sum()
 
 
-# --- 4.4 wrong ------------------------------------------------------------------------------------------------------
+# --- 4.5 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("4.4", "all queries", says="The mean is taken over all queries; those without a gold key do not count")
+@wrong("4.5", "all queries", says="The mean is taken over all queries; those without a gold key do not count")
 def pattern_score(weights, gold):
     return (weights * gold[:, None]).sum(dim=-1).mean(dim=(0, 2))
 
 
-@wrong("4.4", "mean of means", says="This is the mean of the sentences' means")
+@wrong("4.5", "mean of means", says="This is the mean of the sentences' means")
 def pattern_score(weights, gold):
     found = (weights * gold[:, None]).sum(dim=(2, 3))
     return (found / gold.any(dim=-1).sum(dim=-1)[:, None]).mean(dim=0)
 
 
-@wrong("4.4", "hits", says="This counts how often the largest weight is on a gold key")
+@wrong("4.5", "hits", says="This counts how often the largest weight is on a gold key")
 def pattern_score(weights, gold):
     best = nn.functional.one_hot(weights.argmax(dim=-1), weights.shape[-1])
     hit = (best * gold[:, None]).sum(dim=-1).to(weights.dtype)
     return hit.sum(dim=(0, 2)) / gold.any(dim=-1).sum()
 
 
-@wrong("4.4", "no dimension for the heads", says="gold has no dimension for the heads: give it one, `gold[:, None]`")
+@wrong("4.5", "no dimension for the heads", says="gold has no dimension for the heads: give it one, `gold[:, None]`")
 def pattern_score(weights, gold):
     return (weights * gold).sum(dim=(0, 2, 3)) / gold.any(dim=-1).sum()
 
 
-@wrong("4.4", "root", says="A head that spreads evenly over 4 keys scores 0.25; yours gives 0.5")
+@wrong("4.5", "root", says="A head that spreads evenly over 4 keys scores 0.25; yours gives 0.5")
 def pattern_score(weights, gold):
     return ((weights * gold[:, None]).sum(dim=(0, 2, 3)) / gold.any(dim=-1).sum()).sqrt()
 
 
-@wrong("4.4", "rounded away", says="no gradient reaches weights")
+@wrong("4.5", "rounded away", says="no gradient reaches weights")
 def pattern_score(weights, gold):
     return (weights.detach() * gold[:, None]).sum(dim=(0, 2, 3)) / gold.any(dim=-1).sum()
 
 
 BANK.edited(
-    "4.4",
+    "4.5",
     """
     (weights * gold[:, None]).sum(dim=-1) → weights[gold[:, None]] · only after `.expand_as(weights)`
     weights * gold[:, None] → weights @ gold[:, None] · entry by entry
@@ -314,10 +469,10 @@ BANK.edited(
 )
 
 
-# --- 4.5 head importance: right -------------------------------------------------------------------------------------
+# --- 4.6 head importance: right -------------------------------------------------------------------------------------
 
 
-@right("4.5", "backward")
+@right("4.6", "backward")
 def head_importance(loss, gates, examples):
     found = []
     for example in examples:
@@ -327,7 +482,7 @@ def head_importance(loss, gates, examples):
     return torch.stack(found).mean(dim=0)
 
 
-@right("4.5", "the gates themselves, gradient cleared")
+@right("4.6", "the gates themselves, gradient cleared")
 def head_importance(loss, gates, examples):
     gates.requires_grad_()
     total = 0
@@ -338,41 +493,41 @@ def head_importance(loss, gates, examples):
     return total / len(examples)
 
 
-@right("4.5", "torch.func")
+@right("4.6", "torch.func")
 def head_importance(loss, gates, examples):
     gradient = torch.func.grad(loss)
     return sum(gradient(gates, example).abs() for example in examples) / len(examples)
 
 
-# --- 4.5 wrong ------------------------------------------------------------------------------------------------------
+# --- 4.6 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("4.5", "abs of the mean", says="The absolute value is taken of the mean: gradients of opposite sign cancel")
+@wrong("4.6", "abs of the mean", says="The absolute value is taken of the mean: gradients of opposite sign cancel")
 def head_importance(loss, gates, examples):
     g = gates.clone().requires_grad_()
     total = sum(loss(g, example) for example in examples) / len(examples)
     return torch.autograd.grad(total, g)[0].abs()
 
 
-@wrong("4.5", "sum", says="This is the sum over the examples; take the mean")
+@wrong("4.6", "sum", says="This is the sum over the examples; take the mean")
 def head_importance(loss, gates, examples):
     gradient = torch.func.grad(loss)
     return sum(gradient(gates, example).abs() for example in examples)
 
 
-@wrong("4.5", "squares", says="These are squares; take absolute values")
+@wrong("4.6", "squares", says="These are squares; take absolute values")
 def head_importance(loss, gates, examples):
     gradient = torch.func.grad(loss)
     return sum(gradient(gates, example) ** 2 for example in examples) / len(examples)
 
 
-@wrong("4.5", "root mean square", says="This is the root of the mean square")
+@wrong("4.6", "root mean square", says="This is the root of the mean square")
 def head_importance(loss, gates, examples):
     gradient = torch.func.grad(loss)
     return (sum(gradient(gates, example) ** 2 for example in examples) / len(examples)).sqrt()
 
 
-@wrong("4.5", "gradients pile up", says="The gradients pile up from example to example")
+@wrong("4.6", "gradients pile up", says="The gradients pile up from example to example")
 def head_importance(loss, gates, examples):
     g = gates.clone().requires_grad_()
     total = torch.zeros_like(gates)
@@ -382,49 +537,49 @@ def head_importance(loss, gates, examples):
     return total / len(examples)
 
 
-@wrong("4.5", "the last example", says="Only the last example counts")
+@wrong("4.6", "the last example", says="Only the last example counts")
 def head_importance(loss, gates, examples):
     for example in examples:
         found = torch.func.grad(loss)(gates, example).abs()
     return found
 
 
-@wrong("4.5", "return inside the loop", says="Only the first example counts: is the `return` inside the loop?")
+@wrong("4.6", "return inside the loop", says="Only the first example counts: is the `return` inside the loop?")
 def head_importance(loss, gates, examples):
     for example in examples:
         return torch.func.grad(loss)(gates, example).abs()
 
 
-@wrong("4.5", "largest", says="This is the largest over the examples")
+@wrong("4.6", "largest", says="This is the largest over the examples")
 def head_importance(loss, gates, examples):
     return torch.stack([torch.func.grad(loss)(gates, example).abs() for example in examples]).amax(dim=0)
 
 
-@wrong("4.5", "shares", says="The numbers are scaled so that they sum to 1")
+@wrong("4.6", "shares", says="The numbers are scaled so that they sum to 1")
 def head_importance(loss, gates, examples):
     mean = torch.stack([torch.func.grad(loss)(gates, example).abs() for example in examples]).mean(dim=0)
     return mean / mean.sum()
 
 
-@wrong("4.5", "one number", says="This is one number for all heads; one for each is asked for")
+@wrong("4.6", "one number", says="This is one number for all heads; one for each is asked for")
 def head_importance(loss, gates, examples):
     return torch.stack([torch.func.grad(loss)(gates, example).abs() for example in examples]).mean()
 
 
-@wrong("4.5", "gates of its own", says="It starts from gates of 1, not from the gates given")
+@wrong("4.6", "gates of its own", says="It starts from gates of 1, not from the gates given")
 def head_importance(loss, gates, examples):
     gradient = torch.func.grad(loss)
     return sum(gradient(torch.ones_like(gates), example).abs() for example in examples) / len(examples)
 
 
-@wrong("4.5", "no requires_grad", says="The gates need `requires_grad_()` before the loss is computed")
+@wrong("4.6", "no requires_grad", says="The gates need `requires_grad_()` before the loss is computed")
 def head_importance(loss, gates, examples):
     for example in examples:
         loss(gates, example).backward()
     return gates.grad.abs() / len(examples)
 
 
-@wrong("4.5", "reads .grad too early", says="`.grad` is None: call `.backward()` on the loss first")
+@wrong("4.6", "reads .grad too early", says="`.grad` is None: call `.backward()` on the loss first")
 def head_importance(loss, gates, examples):
     g = gates.clone().requires_grad_()
     for example in examples:
@@ -432,7 +587,7 @@ def head_importance(loss, gates, examples):
     return g.grad.abs() / len(examples)
 
 
-@wrong("4.5", "changes the gates", says="It changes its input gates in place")
+@wrong("4.6", "changes the gates", says="It changes its input gates in place")
 def head_importance(loss, gates, examples):
     gradient = torch.func.grad(loss)
     found = sum(gradient(gates, example).abs() for example in examples) / len(examples)
@@ -441,7 +596,7 @@ def head_importance(loss, gates, examples):
 
 
 BANK.edited(
-    "4.5",
+    "4.6",
     """
     gates.clone().requires_grad_() → gates.requires_grad_().zero_() · Work on a copy of the gates
     loss(tried, example), → torch.stack([loss(tried, e) for e in examples]), · Differentiate the loss of one example

@@ -13,6 +13,7 @@ from course_lib.tokenizers.wordpiece import basic_words
     [
         ("broke", "train", ["sense"], 6, 1),
         ("broke", "test", ["sense"], 5, 12),
+        ("senses", "train", ["word", "sense"], 20, 6),
         ("senses", "test", ["word", "sense"], 8, 6),
         ("speakers", "train", ["word", "speaker"], 16, 2),
         ("speakers", "test", ["word", "speaker"], 16, 1),
@@ -35,7 +36,7 @@ def test_what_stands_before_the_sense_is_matched():
     assert len({row["sentence"] for row in rows}) == len(rows)
 
 
-@pytest.mark.parametrize("name", ["broke", "speakers"])
+@pytest.mark.parametrize("name", ["broke", "senses", "speakers"])
 def test_no_sentence_is_in_both_splits(name):
     train, test = (set(load(name, split, quiet=True)["sentence"]) for split in ("train", "test"))
     assert not train & test
