@@ -311,7 +311,8 @@ def bars(
     """
     numbers = [float(value) for value in values.values()]
     drawn = ax.barh(list(values), numbers, color=PALETTE[0], height=0.6)
-    ax.bar_label(drawn, [f"{number:.2f}" for number in numbers], padding=3)
+    plain = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # no line runs through a number
+    ax.bar_label(drawn, [f"{number:.2f}" for number in numbers], padding=3, bbox=plain)
     if chance is not None:
         ax.axvline(chance, color=COLOURS["chance"], linestyle="--")
         x = x or "dashed: chance"
