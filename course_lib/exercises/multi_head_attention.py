@@ -260,14 +260,10 @@ contributions = Exercise(
             """
             W_o.reshape(-1, heads, d_head) → W_o.reshape(heads, d_head, -1).permute(2, 0, 1)
             · The rows of W_o are cut; its rows are the layer's outputs. A head's numbers meet columns of W_o.
-            W_o.reshape(-1, heads, d_head) → W_o.T.reshape(-1, heads, d_head)
-            · W_o is transposed first, so its rows are cut; a head's numbers meet columns of W_o as it is stored.
             W_o.reshape(-1, heads, d_head) → W_o.reshape(-1, d_head, heads).transpose(1, 2)
             · Each head takes every heads-th column; it takes neighbouring ones, as `split_heads` deals them out.
-            weights @ v → v.expand_as(weights @ v)
+            weights @ v → v
             · These are the values themselves, not weighted: where is `weights @ v`?
-            weights @ v → weights.mT @ v
-            · The weights are transposed: a row of the weights belongs to a query, `weights @ v`.
             "bhqe,dhe->bhqd" → "bhqe,dhe->bqd" · The heads are added up already; keep them apart.
             weights @ v, own) → weights @ v, own) / heads · It is divided by the number of heads: heads add, no mean.
             weights @ v, own) → weights @ v, own.flip(1)) · The heads meet the columns of W_o in reversed order.
@@ -283,7 +279,8 @@ contributions = Exercise(
         ),
         (
             "Expected size for first two dimensions",
-            "The parts of W_o need a dimension for the heads in second place: `parts[None]`, or an einsum.",
+            "Two stacks of matrices do not fit. `weights @ v` needs no transpose; the parts of W_o need the heads in "
+            "the place after the batch: `parts[None]`, or an einsum.",
         ),
     ],
     nudge="Which columns of W_o does head 0 meet when the heads stand side by side? Head i?",

@@ -178,15 +178,16 @@ def read_senses(tokenizer: WordPiece, rows: Sequence[dict], device: torch.device
 
 
 def nearer(vectors: Tensor, same: Tensor, other: Tensor) -> Tensor:
-    """How often a sentence of the same sense is nearer (by cosine) than one of the other sense, for each sentence.
+    """How often a sentence of the same sense is nearer (by cosine) than one of the other sense; equally near is half.
 
     vectors (sentences, d); same and other (sentences, sentences), see `Senses` → (sentences)
     """
     vectors = nn.functional.normalize(vectors, dim=-1)
     cosines = vectors @ vectors.T
     pairs = same[:, :, None] & other[:, None]  # (sentences, the same, the other)
-    wins = (cosines[:, :, None] > cosines[:, None]) & pairs
-    return wins.sum(dim=(1, 2)) / pairs.sum(dim=(1, 2))
+    closer = cosines[:, :, None] - cosines[:, None]
+    wins = torch.where(closer.abs() < 1e-6, 0.5, (closer > 0).float())
+    return (wins * pairs).sum(dim=(1, 2)) / pairs.sum(dim=(1, 2))
 
 
 def margin(vectors: Tensor, same: Tensor, other: Tensor) -> Tensor:

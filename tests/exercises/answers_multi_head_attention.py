@@ -272,10 +272,17 @@ def head_contributions(weights, v, W_o):
     return torch.einsum("bhqe,dhe->bhqd", weights @ v, parts)
 
 
-@wrong("4.3", "parts without a place for the batch", says="need a dimension for the heads in second place")
+@wrong(
+    "4.3", "parts without a place for the batch", says="the parts of W_o need the heads in the place after the batch"
+)
 def head_contributions(weights, v, W_o):
     found = (weights @ v).flatten(0, 1)
     return torch.bmm(found, torch.stack(W_o.chunk(v.shape[1], dim=1)).mT)
+
+
+@wrong("4.3", "weights transposed", says="`weights @ v` needs no transpose")
+def head_contributions(weights, v, W_o):
+    return torch.einsum("bhqe,dhe->bhqd", weights.mT @ v, W_o.unflatten(1, (v.shape[1], -1)))
 
 
 @wrong("4.3", "twice", says="Added up over the heads, it must be the merged heads times W_o transposed")

@@ -3,7 +3,11 @@
 import pytest
 import torch
 
+from course_lib.lessons import multi_head_attention as lesson
 from course_lib.lessons.multi_head_attention import preference, two_relations, word_patterns
+from course_lib.models.attention import multi_head
+from course_lib.models.bert import Bert, BertShape
+from course_lib.models.inside import recorded
 
 
 def test_the_neighbour_and_the_place_opposite():
@@ -34,3 +38,70 @@ def test_preference():
     often, much = preference(weights, torch.tensor([3, 2]), torch.tensor([1, 0]), torch.tensor([2, 1]))
     torch.testing.assert_close(often, torch.tensor([1.0, 0.5, 0.0]))
     torch.testing.assert_close(much, torch.tensor([0.5, 0.1, 0.0]))
+
+
+def encoder(seed: int = 0) -> Bert:
+    torch.manual_seed(seed)
+    shape = BertShape(d=12, layers=2, heads=3, d_ff=24, vocabulary=20, longest=8, segments=2)
+    return Bert(shape).eval().requires_grad_(False)
+
+
+def test_two_heads_by_hand_answer_both_questions():
+    symbols, targets = two_relations(torch.Generator().manual_seed(0), 4, 8)
+    W_qkv, W_o = lesson.two_heads_by_hand(1, 4, 8)
+    x = torch.cat([torch.eye(8)[symbols], torch.eye(8).expand(4, 8, 8)], dim=-1)
+    output, weights = multi_head(x, W_qkv, torch.zeros(48), W_o, torch.zeros(16), heads=2)
+    assert torch.equal(output.unflatten(-1, (2, 8)).argmax(dim=-1), targets)
+    assert weights.amax(dim=-1).min() > 0.99
+
+
+def test_entropy_of_even_and_of_sharp_attention():
+    weights = torch.stack([torch.full((3, 4), 0.25), torch.eye(4)[:3]])[None]  # (1, 2 heads, 3 queries, 4 keys)
+    found = lesson.entropy(weights, torch.tensor([[True, True, False]]))
+    torch.testing.assert_close(found, torch.tensor([4.0, 1.0]).log())
+
+
+def test_entropy_is_matched():
+    model, ids, lengths = encoder(), torch.randint(20, (5, 8)), torch.tensor([8, 7, 8, 6, 8])
+    wanted = torch.linspace(0.6, 1.4, 6).view(2, 3)
+    lesson.match_entropy(model, ids, lengths, wanted)
+    weights = torch.cat(recorded(model, "attention", ids, lengths), dim=1)
+    torch.testing.assert_close(
+        lesson.entropy(weights, lesson.words_of(ids, lengths)).view(2, 3), wanted, atol=0.02, rtol=0
+    )
+
+
+def test_hidden_values_say_nothing_and_come_back():
+    model, ids = encoder(), torch.randint(20, (2, 6))
+    before = model(ids)
+    hidden = torch.zeros(2, 6, dtype=torch.bool)
+    with lesson.values_hidden(model, hidden):
+        torch.testing.assert_close(model(ids), before)
+    hidden[:, 2] = True
+    with lesson.values_hidden(model, hidden):
+        values = recorded(model, "qkv", ids)[0].chunk(3, dim=-1)[2]
+        assert not torch.allclose(model(ids)[:, 4], before[:, 4])
+    assert not values[:, 2].any()
+    assert values[:, 3].all()
+    torch.testing.assert_close(model(ids), before)
+
+
+def test_reflexives_mean_the_first_noun_and_then_the_second():
+    rows = [{"antecedent": noun, "pronoun": "he"} for noun in ("king", "boy")]
+    sentences, (pronoun, antecedent, other) = lesson.reflexives(rows)
+    for sentence, p, a, o in zip(sentences, pronoun, antecedent, other, strict=True):
+        words = sentence.split()
+        assert words[p] == "himself"
+        assert {words[a], words[o]} == {"king", "boy"}
+        assert a == (1 if "near" in words else 4)
+
+
+def test_nearer_and_margin():
+    vectors = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.0, 1.0]])
+    sense = torch.tensor([0, 0, 1, 1])
+    same = (sense[:, None] == sense) & ~torch.eye(4, dtype=torch.bool)
+    other = sense[:, None] != sense
+    assert lesson.nearer(vectors, same, other).tolist() == [1, 1, 1, 1]
+    assert lesson.nearer(torch.ones(4, 2), same, other).tolist() == [0.5] * 4  # all alike: no better than a guess
+    assert (lesson.margin(vectors, same, other) > 0.8).all()
+    torch.testing.assert_close(lesson.margin(torch.ones(4, 2), same, other), torch.zeros(4))

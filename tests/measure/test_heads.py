@@ -49,3 +49,10 @@ def test_queries_and_keys_give_the_weights():
     assert queries.shape == keys.shape == (2, 3, 6, 4)
     close((queries @ keys.mT / 2).softmax(dim=-1), torch.cat(recorded(model, "attention", ids[None])).detach())
     assert not any(block.attention.qkv._forward_hooks for block in model.stack.blocks)
+
+
+def test_what_heads_add_is_what_the_layer_gives():
+    weights, v, W_o = torch.rand(2, 3, 4, 5).softmax(dim=-1), torch.randn(2, 3, 5, 2), torch.randn(7, 6)
+    added = heads.head_contributions(weights, v, W_o)
+    assert added.shape == (2, 3, 4, 7)
+    close(added.sum(dim=1), (weights @ v).transpose(1, 2).flatten(2) @ W_o.T)
