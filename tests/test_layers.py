@@ -15,6 +15,7 @@ lessons → exercises → colab → cli → __main__
 """.replace("→", "").split()
 PRIVATE = re.compile(r"torch\.(ops|_\w+)\.|maybe_clear_saved_tensors")
 ALSO_TWICE = {  # a public name that means the same kind of thing in two rooms, and why it may
+    "BUDGETS": "each lesson has its own table, which `Lab` reads",
     "load": "data.load reads a corpus, tokenizers.load a tokenizer: each is called by its room's name",
     "sample": "lesson 09 builds decoding.pieces.sample; decoding.sample is the same with a model that remembers",
     "walk": "lesson 09 builds decoding.pieces.walk; decoding.walk is the same with a model that remembers",
