@@ -7,8 +7,7 @@ from torch import Tensor
 
 from course_lib.lab.grading import Exercise, Wrong, describe
 from course_lib.lab.ladder import Ladder, edits
-from course_lib.lessons.multi_head_attention import two_heads_by_hand
-from course_lib.measure.heads import head_contributions, head_importance, pattern_score
+from course_lib.measure.heads import head_contributions, head_importance, pattern_score, two_heads_by_hand
 from course_lib.models.attention import causal_mask, merge_heads, multi_head, padding_mask, split_heads
 
 

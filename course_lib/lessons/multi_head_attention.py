@@ -36,20 +36,6 @@ def two_relations(generator: torch.Generator, batch: int, guests: int = 8) -> tu
     return symbols, torch.stack([symbols.roll(1, dims=1), symbols.roll(guests // 2, dims=1)], dim=-1)
 
 
-def two_heads_by_hand(first: int, second: int, size: int) -> tuple[Tensor, Tensor]:
-    """Weights of two heads that look ``first`` and ``second`` places back at a round table of ``size`` places.
-
-    A guest is 2 · size numbers: its symbol as a one-hot vector, then its place. Without biases `multi_head` gives
-    each guest the symbol of the guest ``first`` places back, then that of the guest ``second`` places back.
-    → W_qkv (3d, d) and W_o (d, d), d = 2 · size
-    """
-    one, nothing = torch.eye(size), torch.zeros(size, size)
-    asked = [torch.cat([nothing, 50 * one.roll(-back, dims=0)], dim=1) for back in (first, second)]
-    place = torch.cat([nothing, one], dim=1)  # (size, d): reads the place
-    symbol = torch.cat([one, nothing], dim=1)  # (size, d): reads the symbol
-    return torch.cat([*asked, place, place, symbol, symbol]), torch.eye(2 * size)
-
-
 def words_of(ids: Tensor, lengths: Tensor) -> Tensor:
     """True at the words of texts ``[CLS] words [SEP]``, ids (batch, length), lengths (batch): (batch, length)."""
     place = torch.arange(ids.shape[1], device=ids.device)

@@ -1,4 +1,4 @@
-"""Heads: what each head of an encoder looks at, and how much each one matters."""
+"""Heads: what each head of an encoder looks at, adds, and how much it matters; and two that are set by hand."""
 
 from collections.abc import Callable
 
@@ -48,3 +48,17 @@ def queries_and_keys(encoder: Bert, ids: Tensor) -> tuple[Tensor, Tensor]:
     """What the heads compare in one text, ids (length): twice (layers, heads, length, size); see `viz.neuron_view`."""
     q, k, _ = torch.cat(recorded(encoder, "qkv", ids[None])).chunk(3, dim=-1)  # (layers, length, d)
     return split_heads(q, encoder.shape.heads), split_heads(k, encoder.shape.heads)
+
+
+def two_heads_by_hand(first: int, second: int, size: int) -> tuple[Tensor, Tensor]:
+    """Weights of two heads that look ``first`` and ``second`` places back at a round table of ``size`` places.
+
+    A guest is 2 · size numbers: its symbol as a one-hot vector, then its place. Without biases `multi_head` gives
+    each guest the symbol of the guest ``first`` places back, then that of the guest ``second`` places back.
+    → W_qkv (3d, d) and W_o (d, d), d = 2 · size
+    """
+    one, nothing = torch.eye(size), torch.zeros(size, size)
+    asked = [torch.cat([nothing, 50 * one.roll(-back, dims=0)], dim=1) for back in (first, second)]
+    place = torch.cat([nothing, one], dim=1)  # (size, d): reads the place
+    symbol = torch.cat([one, nothing], dim=1)  # (size, d): reads the symbol
+    return torch.cat([*asked, place, place, symbol, symbol]), torch.eye(2 * size)

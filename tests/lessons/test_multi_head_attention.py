@@ -5,7 +5,6 @@ import torch
 
 from course_lib.lessons import multi_head_attention as lesson
 from course_lib.lessons.multi_head_attention import preference, two_relations, word_patterns
-from course_lib.models.attention import multi_head
 from course_lib.models.bert import Bert, BertShape
 from course_lib.models.inside import recorded
 
@@ -44,15 +43,6 @@ def encoder(seed: int = 0) -> Bert:
     torch.manual_seed(seed)
     shape = BertShape(d=12, layers=2, heads=3, d_ff=24, vocabulary=20, longest=8, segments=2)
     return Bert(shape).eval().requires_grad_(False)
-
-
-def test_two_heads_by_hand_answer_both_questions():
-    symbols, targets = two_relations(torch.Generator().manual_seed(0), 4, 8)
-    W_qkv, W_o = lesson.two_heads_by_hand(1, 4, 8)
-    x = torch.cat([torch.eye(8)[symbols], torch.eye(8).expand(4, 8, 8)], dim=-1)
-    output, weights = multi_head(x, W_qkv, torch.zeros(48), W_o, torch.zeros(16), heads=2)
-    assert torch.equal(output.unflatten(-1, (2, 8)).argmax(dim=-1), targets)
-    assert weights.amax(dim=-1).min() > 0.99
 
 
 def test_entropy_of_even_and_of_sharp_attention():

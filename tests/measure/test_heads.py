@@ -3,6 +3,7 @@
 import torch
 
 from course_lib.measure import heads
+from course_lib.models.attention import multi_head
 from course_lib.models.bert import Bert, BertShape
 from course_lib.models.inside import gated, recorded
 
@@ -56,3 +57,13 @@ def test_what_heads_add_is_what_the_layer_gives():
     added = heads.head_contributions(weights, v, W_o)
     assert added.shape == (2, 3, 4, 7)
     close(added.sum(dim=1), (weights @ v).transpose(1, 2).flatten(2) @ W_o.T)
+
+
+def test_two_heads_by_hand_answer_both_questions():
+    symbols = torch.randint(8, (4, 8))
+    targets = torch.stack([symbols.roll(1, dims=1), symbols.roll(4, dims=1)], dim=-1)
+    W_qkv, W_o = heads.two_heads_by_hand(1, 4, 8)
+    x = torch.cat([torch.eye(8)[symbols], torch.eye(8).expand(4, 8, 8)], dim=-1)
+    output, weights = multi_head(x, W_qkv, torch.zeros(48), W_o, torch.zeros(16), heads=2)
+    assert torch.equal(output.unflatten(-1, (2, 8)).argmax(dim=-1), targets)
+    assert weights.amax(dim=-1).min() > 0.99
