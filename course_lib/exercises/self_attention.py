@@ -175,6 +175,8 @@ def _scores(answer: Callable, colours: int, margin: float) -> Tensor:
 def _two_matrices(answer: Callable) -> None:
     for colours, margin in SHOES:
         got, d = answer(colours, margin), colours + 2
+        if isinstance(got, tuple | list) and any(type(W).__module__ == "numpy" for W in got):
+            raise Wrong("These are NumPy arrays; W_Q and W_K are tensors: `torch.zeros`, `torch.eye`, `torch.tensor`.")
         if not isinstance(got, tuple | list) or len(got) != 2 or not all(isinstance(W, Tensor) for W in got):
             raise Wrong("Expected two tensors to be returned, W_Q and W_K.")
         for name, W in zip(("W_Q", "W_K"), got, strict=True):
@@ -183,6 +185,8 @@ def _two_matrices(answer: Callable) -> None:
                     f"With {colours} colours a shoe has {d} numbers: expected {name} of shape ({d}, {d}); "
                     f"got {tuple(W.shape)}."
                 )
+            if W.dtype != torch.float32:
+                raise Wrong(f"Shoes are torch.float32, and {name} is {W.dtype}: a product needs one type, `.float()`.")
 
 
 def _finds_the_partner(answer: Callable) -> None:
@@ -246,6 +250,17 @@ def _gradient_cases() -> list[tuple]:
     return cases
 
 
+def _in_order(answer: Callable) -> None:
+    """All sizes of the first case differ, so that the shapes alone tell the gradients apart."""
+    q, k, v, grad = _gradient_cases()[0]
+    got = answer(q, k, v, grad)
+    if not isinstance(got, tuple | list) or len(got) != 3 or not all(isinstance(x, Tensor) for x in got):
+        return
+    shapes, wanted = [tuple(x.shape) for x in got], [tuple(x.shape) for x in (q, k, v)]
+    if shapes[2] != wanted[2] and sorted(shapes) == sorted(wanted):
+        raise Wrong("The three gradients come in another order; return those on q, k and v, in this order.")
+
+
 def _by_hand(answer: Callable) -> None:
     """In inference mode nothing is recorded, so that autograd has nothing to go back through."""
     with torch.inference_mode():
@@ -272,6 +287,8 @@ gradients = Exercise(
             f"""
             {GRAD_S} → p * (grad_p - mean)
             · The scale is missing on the way back: scores are q · k / √d, so their gradient on q and k is divided, too.
+            {GRAD_S} → p * (grad_p - mean) ; (q @ k.mT / scale) → (q @ k.mT)
+            · The scale is missing twice, forward and on the way back: scores are q · k / √d.
             {GRAD_S} → p * (grad_p - mean) / scale**2 · The gradient is divided by √d twice.
             (q @ k.mT / scale) → (q @ k.mT)
             · Forward the scores are divided by √d, too: the weights are those of `attention`.
@@ -286,6 +303,8 @@ gradients = Exercise(
             {GRAD_S} → p * (mean - grad_p) / scale · The sign is turned round: ∂p_i / ∂s_i is positive.
             sum(dim=-1 → mean(dim=-1
             · The sum over the keys has become a mean: Σ_i p_i grad_i is a mean already, with weights p.
+            (p * grad_p).sum(dim=-1 → grad_p.mean(dim=-1
+            · What is taken off is the mean of the gradient on the weights, weighted with p: Σ_i p_i grad_i.
             (p * grad_p).sum(dim=-1 → (p * grad_p).sum(dim=-2
             · The sum runs over queries; a softmax is taken in each row, over keys, `dim=-1`.
             (p * grad_p).sum(dim=-1 → grad_p.sum(dim=-1
@@ -297,7 +316,9 @@ gradients = Exercise(
             · The softmax is taken twice for the gradient on v: p is weights already.
             """,
         ),
-    ).extended(_by_hand, after="signature"),
+    )
+    .extended(_in_order, after="signature")
+    .extended(_by_hand, after="signature"),
     crashes=[
         (
             "shapes cannot be multiplied",
@@ -441,6 +462,16 @@ through = Exercise(
             · `|` joins the layers' links; a way takes one link of each layer, one after the other.
             (mask.float() @ seen.float()) > 0 → seen | ((mask.float() @ seen.float()) > 0)
             · What a layer has reached is not kept here: no path leads around a layer.
+            return seen → return torch.stack(list(masks)).any(dim=0)
+            · The masks are joined with *or*; a way takes one link of each layer, one after the other.
+            return seen → return torch.stack(list(masks)).all(dim=0)
+            · The masks are joined with *and*; a way may lead over another word, by other links in each layer.
+            return seen → return masks[-1]
+            · This is the last mask alone: what its keys hold was gathered by the layers below.
+            return seen → return masks[0]
+            · This is the first mask alone: the layers above carry what it has gathered further.
+            torch.eye(length, dtype=torch.bool) → masks[0] ; in masks: → in masks[1:]: ; ) > 0 → ) + seen > 0
+            · What a layer has gathered is kept beside the next; but no path leads around a layer.
             > 0 → > 1 · One way is enough: more than 0.
             in masks: → in masks[:-1]: · The last layer is left out.
             in masks: → in masks[1:]: · The first layer is left out.
@@ -455,7 +486,7 @@ through = Exercise(
         ("same dtype", "Both sides of a product must be numbers of one type: `.float()`."),
         ("cannot be multiplied", "Each mask is (length, length): which product has that shape again?"),
     ],
-    nudge="With one layer the answer is its mask. With two: output t sees word u above, and u has seen input s below.",
+    nudge="With one layer the answer is its mask. With two: output t sees place u above, and u has seen input s below.",
     sketch="""
         seen = what reaches what before any layer: each word itself
         for each mask, the first layer first:
@@ -549,6 +580,10 @@ slide = Exercise(
             "`nn.Softmax(…)` makes a layer, to be called on the scores: is the layer meant, or the function?",
         ),
         ("name 'self' is not defined", "A method finds its object under the name of its first argument: `self`."),
+        (
+            "name 'h_dim' is not defined",
+            "`h_dim` is known in `__init__` only: keep it there as `self.h_dim`, or ask `x.shape[-1]`.",
+        ),
         ("Expected size for first two dimensions of batch2", WHICH_STAY),
         ("at non-singleton dimension 0", WHICH_STAY),
         ("Dimension out of range", "x may be a single text, without a batch: count dimensions from the end."),

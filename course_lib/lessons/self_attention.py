@@ -15,7 +15,7 @@ from course_lib.models.inside import recorded
 
 BUDGETS = {
     "steps": Budget("steps of each training of a head", cpu=150, gpu=300, smoke=2),
-    "runs": Budget("trainings from other random numbers, for each setting", cpu=3, gpu=10, smoke=1),
+    "runs": Budget("trainings from other random numbers, for each setting", cpu=8, gpu=10, smoke=1),
     "queries": Budget("random queries for each width d", cpu=400, gpu=2000, smoke=20),
     "longest": Budget("words of the longest text whose cost is measured", cpu=2048, gpu=4096, smoke=64),
 }
@@ -49,8 +49,9 @@ def attention_gradients(q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> tuple[
 
 
 def reach(masks: Sequence[Tensor]) -> Tensor:
-    """Which inputs can reach which outputs through layers of attention, one for each mask, the first layer first.
+    """Which inputs are carried to which outputs by keys and values, through one layer for each mask, the first first.
 
+    The queries are made from the places alone: a query made from its word would tell of it, whatever the mask hides.
     masks: Boolean, (length, length) each, True where a query may see a key → Boolean (outputs, inputs)
     """
     length = len(masks[0])

@@ -129,17 +129,17 @@ def _feature_bars(ax: Axes, x: float, y: float, vector: Any, features: Sequence[
 
 
 def self_attention(ax: Axes) -> None:
-    """One head, from left to right, as matrices with their shapes: L words, vectors of length d, then of d_head."""
+    """One head, from left to right, as matrices: L words of d_x numbers, queries and keys of d, values of d_v."""
     ax.set(xlim=(-0.3, 15.4), ylim=(-4.5, 4.1))
     ax.axis("off")
     matrices = {  # name: (left, bottom, width, height, colour, shape)
-        "X": (0.0, -1.0, 1.7, 2.0, OTHER, "(L, d)"),
-        "Q": (3.6, 1.9, 0.9, 2.0, ATTENTION, "(L, d_head)"),
-        "K": (3.6, -1.0, 0.9, 2.0, ATTENTION, "(L, d_head)"),
-        "V": (3.6, -3.9, 0.9, 2.0, LOOK, "(L, d_head)"),
+        "X": (0.0, -1.0, 1.7, 2.0, OTHER, "(L, d_x)"),
+        "Q": (3.6, 1.9, 0.9, 2.0, ATTENTION, "(L, d)"),
+        "K": (3.6, -1.0, 0.9, 2.0, ATTENTION, "(L, d)"),
+        "V": (3.6, -3.9, 0.9, 2.0, LOOK, "(L, d_v)"),
         "scores": (6.6, 0.45, 2.0, 2.0, ATTENTION, "(L, L)"),
         "weights": (10.1, 0.45, 2.0, 2.0, ATTENTION, "(L, L)"),
-        "output": (13.6, -1.0, 1.3, 2.0, LOOK, "(L, d_head)"),
+        "output": (13.6, -1.0, 1.3, 2.0, LOOK, "(L, d_v)"),
     }
     for name, (left, bottom, width, height, colour, shape) in matrices.items():
         box = Rectangle((left, bottom), width, height, facecolor="white", edgecolor=colour, linewidth=1.8)
@@ -151,7 +151,7 @@ def self_attention(ax: Axes) -> None:
         ax.text(x_label, y_label, name, ha="center", va="center")
     _arrow(ax, (4.55, 2.9), (6.55, 1.75), ATTENTION)
     _arrow(ax, (4.55, 0.0), (6.55, 1.15), ATTENTION)
-    ax.text(7.6, 2.6, "Q Kᵀ / √d_head", ha="center", va="bottom", fontsize=11)
+    ax.text(7.6, 2.6, "Q Kᵀ / √d", ha="center", va="bottom", fontsize=11)
     _arrow(ax, (8.65, 1.45), (10.05, 1.45), ATTENTION)
     ax.text(9.35, 1.6, "softmax", ha="center", va="bottom", fontsize=10)
     ax.text(11.1, 2.6, "each row sums to 1", ha="center", va="bottom", fontsize=11)

@@ -261,6 +261,18 @@ def partner_weights(colours, margin):
     return torch.tensor(W), torch.eye(colours + 2)
 
 
+@wrong("3.2", "float64", says="Shoes are torch.float32, and W_Q is torch.float64")
+def partner_weights(colours, margin):
+    W_Q = torch.eye(colours + 2, dtype=torch.float64)
+    return W_Q, W_Q
+
+
+@wrong("3.2", "NumPy", says="These are NumPy arrays")
+def partner_weights(colours, margin):
+    W_Q = torch.eye(colours + 2).numpy()
+    return W_Q, W_Q
+
+
 # --- 3.3 the gradient by hand: right --------------------------------------------------------------------------------
 
 
@@ -329,6 +341,8 @@ def attention_gradients(q, k, v, grad):
 BANK.edited(
     "3.3",
     """
+    grad_s @ k, grad_s.mT @ q, p.mT @ grad → p.mT @ grad, grad_s @ k, grad_s.mT @ q
+        · The three gradients come in another order
     grad @ v.mT → grad @ v · Write the shape of each tensor beside it: which product
     (q @ k.mT → (q @ k.T · leaves the batch alone
     p * (grad_p - mean) → p.mT * (grad_p - mean) · Write the shape of each tensor
@@ -448,6 +462,35 @@ def reach(masks):
 
 
 # --- 3.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("3.5", "or", says="The masks are joined with *or*")
+def reach(masks):
+    seen = masks[0]
+    for mask in masks[1:]:
+        seen = seen | mask
+    return seen
+
+
+@wrong("3.5", "and", says="The masks are joined with *and*")
+def reach(masks):
+    seen = masks[0]
+    for mask in masks[1:]:
+        seen = seen & mask
+    return seen
+
+
+@wrong("3.5", "the last mask", says="This is the last mask alone")
+def reach(masks):
+    return masks[-1]
+
+
+@wrong("3.5", "accumulating", says="no path leads around a layer")
+def reach(masks):
+    seen = masks[0]
+    for mask in masks[1:]:
+        seen = seen | (mask.float() @ seen.float() > 0)
+    return seen
 
 
 @wrong("3.5", "how many ways", says="The result must hold True and False (torch.bool); got torch.float32")
@@ -580,6 +623,7 @@ BANK.edited(
     self.dropout(weights) → F.dropout(weights, 0.1) · In evaluation two calls give different results
     self.dropout(weights) → weights · dropout sets some of them to 0
     self.dropout(weights) @ v → self.dropout(weights @ v) · the slide drops weights
+    math.sqrt(q.shape[-1]) → math.sqrt(h_dim) · `h_dim` is known in `__init__` only
     p=0.1 → p=0.5 · is p = 0.1?
     """,
 )

@@ -30,7 +30,7 @@ def test_gradients_are_those_of_autograd():
         assert torch.allclose(ours, x.grad, atol=1e-5)
 
 
-def test_a_word_that_sees_all_but_itself_meets_itself_in_the_second_layer():
+def test_a_word_hidden_from_its_own_place_comes_back_in_the_second_layer():
     others = ~torch.eye(5, dtype=torch.bool)
     assert torch.equal(reach([others]), others)
     assert reach([others, others]).all()
