@@ -261,6 +261,9 @@ contributions = Exercise(
             · The rows of W_o are cut; its rows are the layer's outputs. A head's numbers meet columns of W_o.
             W_o.reshape(-1, heads, d_head) → W_o.reshape(-1, d_head, heads).transpose(1, 2)
             · Each head takes every heads-th column; it takes neighbouring ones, as `split_heads` deals them out.
+            W_o.reshape(-1, heads, d_head) → W_o.reshape(heads, -1, d_head).transpose(0, 1)
+            · W_o is cut straight into (heads, d, d_head), in the order of memory, so its rows are mixed up: first
+            · (d, heads, d_head), then swap dimensions if you need to.
             weights @ v → v
             · These are the values themselves, not weighted: where is `weights @ v`?
             "bhqe,dhe->bhqd" → "bhqe,dhe->bqd" · The heads are added up already; keep them apart.
@@ -345,6 +348,18 @@ def _right_guests(answer: Callable) -> None:
                 )
 
 
+def _one_hot(answer: Callable) -> None:
+    for table in TABLES:
+        output, *_ = by_hand.checks.outputs_of(answer, table)
+        wanted, *_ = by_hand.checks.outputs_of(two_heads_by_hand, table)
+        factor = (output * wanted).sum() / (wanted * wanted).sum()
+        if abs(factor - 1) > 0.05 and torch.allclose(output, factor * wanted, atol=0.05 * float(abs(factor)) + 1e-3):
+            raise Wrong(
+                f"The right symbols come out, {factor:.3g} times too large or too small: a factor on the queries (or "
+                "keys) makes a head sharp; on the values (or W_o) it stays in the output."
+            )
+
+
 TABLES = [(1, 4, 8), (2, 3, 6), (1, 3, 5), (0, 1, 4)]
 by_hand = Exercise(
     id="4.4",
@@ -356,7 +371,7 @@ by_hand = Exercise(
         returns=["the layer's output", "the weights of head 0", "the weights of head 1"],
         differentiable=False,
         tolerance=0.05,
-        properties=[_right_guests],
+        properties=[_right_guests, _one_hot],
         slips=edits(
             two_heads_by_hand,
             """
@@ -370,6 +385,16 @@ by_hand = Exercise(
             · The keys hold the symbols; a query that asks for a place needs keys that say the place.
             torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked, place, place, place, place])
             · The values hold the places: the right guest is found, and its place comes back instead of its symbol.
+            torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked, place, place, symbol, place])
+            · Head 0 hands on symbols, head 1 places: is the block of the values the identity? Both heads read the
+            · first half of x, the symbol.
+            [nothing, 50 * one.roll(-back, dims=0)] → [50 * one.roll(-back, dims=0), nothing] ;
+                torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked, symbol, symbol, place, place])
+            · The halves are mixed up: the first `size` columns of W_qkv read the symbol, the last `size` the place.
+            [nothing, 50 * one.roll(-back, dims=0)] → [50 * one.roll(-back, dims=0), nothing]
+            · The queries read the symbol, the first half of x; what a guest asks for depends on its place, the second.
+            torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked, symbol, symbol, place, place])
+            · Keys and values have the halves of x mixed up: its first `size` numbers are the symbol, the last the place.
             torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked[::-1], place, place, symbol, symbol])
             · The two heads are swapped: head 0 looks `first` places back.
             torch.cat([*asked, place, place, symbol, symbol]) →
@@ -418,7 +443,15 @@ def _pattern_case(seed: int, batch: int, heads: int, queries: int, keys: int, sh
     return weights, gold
 
 
-PATTERN = [_pattern_case(0, 3, 4, 5, 6, 0.2), _pattern_case(1, 1, 2, 4, 4, 0.3), _pattern_case(2, 2, 3, 6, 5, 0.15)]
+def _masked_case(seed: int) -> tuple[Tensor, Tensor]:
+    """Under a causal mask, where the gold key is the next token for some queries: their weight on it is exactly 0."""
+    weights, gold = _pattern_case(seed, 2, 3, 5, 5, 0.2)
+    weights = weights * causal_mask(5, 5)
+    gold[1, 2] = torch.arange(5) == 3
+    return weights / weights.sum(dim=-1, keepdim=True), gold
+
+
+PATTERN = [_pattern_case(0, 3, 4, 5, 6, 0.2), _pattern_case(1, 1, 2, 4, 4, 0.3), _masked_case(2)]
 
 
 def _perfect_is_one(answer: Callable) -> None:
@@ -456,6 +489,14 @@ pattern = Exercise(
             · The mean is taken over all queries; those without a gold key do not count.
             gold.any(dim=-1).sum() → gold.sum()
             · The sum is divided by the number of gold keys; divide by the number of queries that have one.
+            gold.any(dim=-1).sum() → (found > 0).sum(dim=(0, 2))
+            · A query whose gold keys get a weight of exactly 0 is left out; it counts, as a 0. Ask gold which queries
+            · have a key, not the weights.
+            gold.any(dim=-1) → gold.any(dim=-2)
+            · The keys that are gold for some query are counted; count the queries: `any` over the last dimension.
+            (weights * gold[:, None]).sum(dim=-1) →
+                (weights * gold[:, None]).sum(dim=-1) / gold.sum(dim=-1).clamp_min(1)[:, None]
+            · Of several gold keys the mean weight is taken; add them up.
             / gold.any(dim=-1).sum() →
             · This is the sum over the queries; take the mean over those that have a gold key.
             {MEAN} → (found.sum(dim=2) / gold.any(dim=-1).sum(dim=-1)[:, None])[gold.flatten(1).any(dim=1)].mean(dim=0)
@@ -569,7 +610,15 @@ importance = Exercise(
     ),
     crashes=[
         ("does not require grad", "The gates need `requires_grad_()` before the loss is computed."),
-        ("NoneType", "`.grad` is None: call `.backward()` on the loss first, on gates that require a gradient."),
+        (
+            "NoneType",
+            "`.grad` is None: call `.backward()` on the loss first, and read `.grad` of the very tensor that the loss was "
+            "given, `gates.clone().requires_grad_()`. (`gates.requires_grad_().clone()` keeps none, it is no leaf.)",
+        ),
+        *(
+            (part, "`torch.autograd.grad` returns a tuple, a gradient for each tensor: take its first, `[0]`.")
+            for part in ("'tuple' object has no attribute", "and 'tuple'", "abs(): 'tuple'", "abs(): argument 'input'")
+        ),
         ("leaf Variable that requires grad", "Work on a copy of the gates: `gates.clone().requires_grad_()`."),
         (
             "grad can be implicitly created only for scalar",

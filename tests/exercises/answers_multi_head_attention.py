@@ -290,6 +290,11 @@ def head_contributions(weights, v, W_o):
     return 2 * torch.einsum("bhqe,dhe->bhqd", weights @ v, W_o.unflatten(1, (v.shape[1], -1)))
 
 
+@wrong("4.3", "view straight to the heads", says="W_o is cut straight into (heads, d, d_head), in the order of memory")
+def head_contributions(weights, v, W_o):
+    return weights @ v @ W_o.reshape(v.shape[1], -1, v.shape[3]).mT
+
+
 # --- 4.4 two heads by hand: right -----------------------------------------------------------------------------------
 
 
@@ -359,10 +364,42 @@ def two_heads_by_hand(first, second, size):
     return torch.cat([query, 0 * query, place, place, symbol, symbol]), torch.eye(2 * size)
 
 
-@wrong("4.4", "values doubled", says="the layer's output at")
+@wrong("4.4", "values doubled", says="The right symbols come out, 2 times too large or too small")
 def two_heads_by_hand(first, second, size):
     one, none = torch.eye(size), torch.zeros(size, size)
     place, symbol = torch.cat([none, one], dim=1), 2 * torch.cat([one, none], dim=1)
+    queries = [80 * torch.cat([none, one.roll(-back, 0)], dim=1) for back in (first, second)]
+    return torch.cat([*queries, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+@wrong("4.4", "the whole of W_qkv multiplied", says="The right symbols come out, 30 times too large or too small")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place, symbol = torch.cat([none, one], dim=1), torch.cat([one, none], dim=1)
+    queries = [torch.cat([none, one.roll(-back, 0)], dim=1) for back in (first, second)]
+    return 30 * torch.cat([*queries, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+@wrong("4.4", "W_v the identity", says="Head 0 hands on symbols, head 1 places")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place = torch.cat([none, one], dim=1)
+    queries = [80 * torch.cat([none, one.roll(-back, 0)], dim=1) for back in (first, second)]
+    return torch.cat([*queries, place, place, torch.eye(2 * size)]), torch.eye(2 * size)
+
+
+@wrong("4.4", "place first, then symbol", says="The halves are mixed up: the first `size` columns of W_qkv read the symbol")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place, symbol = torch.cat([one, none], dim=1), torch.cat([none, one], dim=1)
+    queries = [50 * torch.cat([one.roll(-back, 0), none], dim=1) for back in (first, second)]
+    return torch.cat([*queries, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+@wrong("4.4", "values of another kind", says="the layer's output at")
+def two_heads_by_hand(first, second, size):
+    one, none = torch.eye(size), torch.zeros(size, size)
+    place, symbol = torch.cat([none, one], dim=1), torch.cat([one.roll(1, 0), none], dim=1)
     queries = [80 * torch.cat([none, one.roll(-back, 0)], dim=1) for back in (first, second)]
     return torch.cat([*queries, place, place, symbol, symbol]), torch.eye(2 * size)
 
@@ -454,6 +491,24 @@ def pattern_score(weights, gold):
 @wrong("4.5", "no dimension for the heads", says="gold has no dimension for the heads: give it one, `gold[:, None]`")
 def pattern_score(weights, gold):
     return (weights * gold).sum(dim=(0, 2, 3)) / gold.any(dim=-1).sum()
+
+
+@wrong("4.5", "counts the queries that found something", says="A query whose gold keys get a weight of exactly 0")
+def pattern_score(weights, gold):
+    found = (weights * gold[:, None]).sum(dim=-1)
+    return torch.stack([found[:, head][found[:, head] > 0].mean() for head in range(found.shape[1])])
+
+
+@wrong("4.5", "mean over the gold keys", says="Of several gold keys the mean weight is taken; add them up")
+def pattern_score(weights, gold):
+    asked = gold.any(dim=-1)
+    mean = (weights * gold[:, None]).sum(dim=-1) / gold.sum(dim=-1).clamp(min=1)[:, None]
+    return mean.sum(dim=(0, 2)) / asked.sum()
+
+
+@wrong("4.5", "any over the queries", says="count the queries: `any` over the last dimension")
+def pattern_score(weights, gold):
+    return (weights * gold[:, None]).sum(dim=(0, 2, 3)) / gold.any(dim=-2).sum()
 
 
 @wrong("4.5", "root", says="A head that spreads evenly over 4 keys scores 0.25; yours gives 0.5")
@@ -592,6 +647,34 @@ def head_importance(loss, gates, examples):
     for example in examples:
         loss(g, example)
     return g.grad.abs() / len(examples)
+
+
+@wrong("4.6", "reads .grad of the gates, not of their copy", says="read `.grad` of the very tensor that the loss was given")
+def head_importance(loss, gates, examples):
+    total = torch.zeros_like(gates)
+    for example in examples:
+        tried = gates.clone().requires_grad_()
+        loss(tried, example).backward()
+        total += gates.grad.abs()
+    return total / len(examples)
+
+
+@wrong("4.6", "forgets [0]", says="`torch.autograd.grad` returns a tuple, a gradient for each tensor")
+def head_importance(loss, gates, examples):
+    total = torch.zeros_like(gates)
+    for example in examples:
+        tried = gates.clone().requires_grad_()
+        total += torch.autograd.grad(loss(tried, example), tried).abs()
+    return total / len(examples)
+
+
+@wrong("4.6", "forgets [0], adds", says="`torch.autograd.grad` returns a tuple, a gradient for each tensor")
+def head_importance(loss, gates, examples):
+    total = torch.zeros_like(gates)
+    for example in examples:
+        tried = gates.clone().requires_grad_()
+        total = total + torch.autograd.grad(loss(tried, example), tried)
+    return total / len(examples)
 
 
 @wrong("4.6", "changes the gates", says="It changes its input gates in place")
