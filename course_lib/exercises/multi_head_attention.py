@@ -394,7 +394,7 @@ by_hand = Exercise(
             [nothing, 50 * one.roll(-back, dims=0)] → [50 * one.roll(-back, dims=0), nothing]
             · The queries read the symbol, the first half of x; what a guest asks for depends on its place, the second.
             torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked, symbol, symbol, place, place])
-            · Keys and values have the halves of x mixed up: its first `size` numbers are the symbol, the last the place.
+            · Keys and values have the halves of x mixed up: first the symbol, then the place.
             torch.cat([*asked, place, place, symbol, symbol]) → torch.cat([*asked[::-1], place, place, symbol, symbol])
             · The two heads are swapped: head 0 looks `first` places back.
             torch.cat([*asked, place, place, symbol, symbol]) →
@@ -612,8 +612,8 @@ importance = Exercise(
         ("does not require grad", "The gates need `requires_grad_()` before the loss is computed."),
         (
             "NoneType",
-            "`.grad` is None: call `.backward()` on the loss first, and read `.grad` of the very tensor that the loss was "
-            "given, `gates.clone().requires_grad_()`. (`gates.requires_grad_().clone()` keeps none, it is no leaf.)",
+            "`.grad` is None: call `.backward()` on the loss first, and read `.grad` of the very tensor that the loss "
+            "was given, `gates.clone().requires_grad_()`. (`gates.requires_grad_().clone()` keeps none: no leaf.)",
         ),
         *(
             (part, "`torch.autograd.grad` returns a tuple, a gradient for each tensor: take its first, `[0]`.")

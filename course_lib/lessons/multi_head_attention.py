@@ -121,22 +121,26 @@ def values_hidden(model: Bert, hidden: Tensor) -> Iterator[None]:
         yield
 
 
-def reflexives(rows: Sequence[dict]) -> tuple[list[str], list[list[int]]]:
-    """Sentences in which both nouns agree with *himself* or *herself*; the places of pronoun, antecedent, other noun.
+def reflexives(rows: Sequence[dict], both_match: bool = True) -> tuple[list[str], list[list[int]]]:
+    """Sentences with *himself* or *herself*; the places of the pronoun, of the noun that is meant, of the other noun.
 
     rows: of the corpus ``coreference``, for their nouns. *the king near the boy hurt himself* means the king,
-    *the king said the boy hurt himself* the boy.
+    *the king said the boy hurt himself* the boy: both nouns match the pronoun. If not ``both_match``, only the one that
+    is meant does: *the king near the queen hurt himself*, *the king said the queen hurt herself*.
     """
+    men, women = ({row["antecedent"] for row in rows if row["pronoun"] == pronoun} for pronoun in ("he", "she"))
+    men, women = [(noun, "himself") for noun in sorted(men)], [(noun, "herself") for noun in sorted(women)]
+    if both_match:
+        pairs = [pair for nouns in (men, women) for pair in zip(nouns, nouns[1:] + nouns[:1], strict=True)]
+    else:
+        pairs = [*zip(men, women, strict=False), *zip(women, men, strict=False)]
     sentences = []
-    for pronoun, reflexive in (("he", "himself"), ("she", "herself")):
-        nouns = sorted({row["antecedent"] for row in rows if row["pronoun"] == pronoun})
-        for one, other in zip(nouns, nouns[1:] + nouns[:1], strict=True):
-            sentences += [
-                f"the {one} near the {other} hurt {reflexive} .",
-                f"the {one} said the {other} hurt {reflexive} .",
-            ]
-    half = len(sentences) // 2
-    return sentences, [[6, 6] * half, [1, 4] * half, [4, 1] * half]
+    for (one, reflexive_one), (other, reflexive_other) in pairs:
+        sentences += [
+            f"the {one} near the {other} hurt {reflexive_one} .",
+            f"the {one} said the {other} hurt {reflexive_other} .",
+        ]
+    return sentences, [[6, 6] * len(pairs), [1, 4] * len(pairs), [4, 1] * len(pairs)]
 
 
 class Senses(NamedTuple):
@@ -181,3 +185,10 @@ def margin(vectors: Tensor, same: Tensor, other: Tensor) -> Tensor:
     vectors = nn.functional.normalize(vectors, dim=-1)
     cosines = vectors @ vectors.T
     return (cosines * same).sum(dim=1) / same.sum(dim=1) - (cosines * other).sum(dim=1) / other.sum(dim=1)
+
+
+def interval(each: Tensor, generator: torch.Generator, draws: int = 2000) -> tuple[float, float]:
+    """Bootstrap: where 95 % of the means lie, if the items, each (items), are drawn anew, with replacement."""
+    drawn = torch.randint(len(each), (draws, len(each)), generator=generator)
+    low, high = each[drawn].mean(dim=1).quantile(torch.tensor([0.025, 0.975])).tolist()
+    return low, high

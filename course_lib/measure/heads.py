@@ -21,7 +21,7 @@ def pattern_score(weights: Tensor, gold: Tensor) -> Tensor:
 
 
 def head_contributions(weights: Tensor, v: Tensor, W_o: Tensor) -> Tensor:
-    r"""What each head adds to the layer's output, $A_i V_i W^O_i$: their sum is $[A_1 V_1; \dots; A_H V_H]\, W^O$.
+    r"""What each head adds to the layer's output, $A_i V_i W^O_i$: their sum is $[A_0 V_0; A_1 V_1; \dots]\, W^O$.
 
     weights (batch, heads, queries, keys), v (batch, heads, keys, d_head), W_o (d, heads · d_head) as `nn.Linear` stores
     it → (batch, heads, queries, d)

@@ -157,7 +157,7 @@ def merge_heads(x: Tensor) -> Tensor:
 def multi_head(
     x: Tensor, W_qkv: Tensor, b_qkv: Tensor, W_o: Tensor, b_o: Tensor, heads: int, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    r"""$[\text{head}_1; \dots; \text{head}_H]\, W_O$, where $\text{head}_i = \text{Attention}(xW_i^Q, xW_i^K, xW_i^V)$.
+    r"""$[\text{head}_0; \text{head}_1; \dots]\, W_O$, where $\text{head}_i = \text{Attention}(xW_i^Q, xW_i^K, xW_i^V)$.
 
     x (batch, length, d) → the output (batch, length, d) and weights (batch, heads, length, length)
 
@@ -195,7 +195,7 @@ class Cache:
 
 
 class MultiHeadAttention(nn.Module):
-    r"""Several attentions side by side, each on a part of the width: $[\text{head}_1; \dots; \text{head}_H]\, W^O$.
+    r"""Several attentions side by side, each on a part of the width: $[\text{head}_0; \text{head}_1; \dots]\, W^O$.
 
     One matrix product makes the queries, keys and values of all heads; a reshape tells the heads apart. With fewer
     ``kv_heads`` than ``heads``, groups of queries share keys and values (grouped queries, Llama 2). ``rotary`` turns

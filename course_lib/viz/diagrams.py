@@ -196,7 +196,7 @@ def multi_head_attention(ax: Axes) -> None:
     for i, (colour, y) in enumerate(zip(HEADS, (4.9, 2.4, -0.1), strict=True)):
         _arrow(ax, (4.8, 3.15), (5.95, y + 0.75), colour)
         style = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": colour, "linewidth": 1.8}
-        text = f"head {i + 1}\nsoftmax$(q k^\\top / \\sqrt{{d_{{head}}}})$"
+        text = f"head {i}\nsoftmax$(q k^\\top / \\sqrt{{d_{{head}}}})$"
         ax.text(7.65, y + 0.75, text, ha="center", va="center", fontsize=10, bbox=style)
         _arrow(ax, (9.3, y + 0.75), (9.75, y + 0.75), colour)
         _strips(ax, (9.85, y), (0.4, 1.5), [colour])
@@ -235,7 +235,7 @@ def heads_add(ax: Axes) -> None:
         _strips(ax, (x, 0.6), (0.6, 1.2), [colour])
         ax.text(x + 0.8, 1.2, "·", ha="center", va="center", fontsize=16)
         _strips(ax, (x + 1.0, 0.9), (1.3, 0.6), [colour])
-        ax.text(x + 1.2, 2.0, f"head {i + 1}", ha="center", fontsize=10, color=OTHER)
+        ax.text(x + 1.2, 2.0, f"head {i}", ha="center", fontsize=10, color=OTHER)
         ax.text(x + 1.15, 0.1, "(L, d/H) · (d/H, d)", ha="center", fontsize=10, color=OTHER)
     ax.text(0.2, 3.25, "Each head writes into the full width; the layer adds up what they write.", weight="bold")
 

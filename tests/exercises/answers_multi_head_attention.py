@@ -388,7 +388,9 @@ def two_heads_by_hand(first, second, size):
     return torch.cat([*queries, place, place, torch.eye(2 * size)]), torch.eye(2 * size)
 
 
-@wrong("4.4", "place first, then symbol", says="The halves are mixed up: the first `size` columns of W_qkv read the symbol")
+@wrong(
+    "4.4", "place first, then symbol", says="The halves are mixed up: the first `size` columns of W_qkv read the symbol"
+)
 def two_heads_by_hand(first, second, size):
     one, none = torch.eye(size), torch.zeros(size, size)
     place, symbol = torch.cat([one, none], dim=1), torch.cat([none, one], dim=1)
@@ -649,7 +651,9 @@ def head_importance(loss, gates, examples):
     return g.grad.abs() / len(examples)
 
 
-@wrong("4.6", "reads .grad of the gates, not of their copy", says="read `.grad` of the very tensor that the loss was given")
+@wrong(
+    "4.6", "reads .grad of the gates, not of their copy", says="read `.grad` of the very tensor that the loss was given"
+)
 def head_importance(loss, gates, examples):
     total = torch.zeros_like(gates)
     for example in examples:

@@ -86,6 +86,24 @@ def test_reflexives_mean_the_first_noun_and_then_the_second():
         assert a == (1 if "near" in words else 4)
 
 
+def test_reflexives_of_which_one_noun_matches():
+    rows = [{"antecedent": "king", "pronoun": "he"}, {"antecedent": "queen", "pronoun": "she"}]
+    sentences, (pronoun, meant, other) = lesson.reflexives(rows, both_match=False)
+    assert sentences[0] == "the king near the queen hurt himself ."
+    assert sentences[1] == "the king said the queen hurt herself ."
+    for sentence, p, m, o in zip(sentences, pronoun, meant, other, strict=True):
+        words = sentence.split()
+        assert (words[p], words[m], words[o]) in {("himself", "king", "queen"), ("herself", "queen", "king")}
+
+
+def test_interval_holds_the_mean_and_narrows():
+    each = torch.randn(40, generator=torch.Generator().manual_seed(0))
+    low, high = lesson.interval(each, torch.Generator().manual_seed(0))
+    assert low < each.mean() < high
+    low_of_more, high_of_more = lesson.interval(each.repeat(9), torch.Generator().manual_seed(0))
+    assert high_of_more - low_of_more < 0.5 * (high - low)
+
+
 def test_nearer_and_margin():
     vectors = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.0, 1.0]])
     sense = torch.tensor([0, 0, 1, 1])
