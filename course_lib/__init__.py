@@ -50,7 +50,7 @@ A room is a folder or a file of this level. It imports only rooms above it, from
     measure/                instruments and metrics
         metrics.py          accuracy, perplexity, BLEU, F1, alignment error
         instruments.py      what depends on what, what waits for what, how long it takes, what it keeps
-        costs.py            operations of a head and of a training, time, energy, carbon
+        costs.py            what a training costs: operations, time, energy, carbon
         probes.py           what can be read off hidden vectors
         heads.py            what each head looks at, adds, and how much it matters; two by hand
     viz/                    pictures, each with alt text

@@ -10,13 +10,6 @@ OVERHEAD = 1.58  # energy of a whole data centre for each unit that its computer
 POUNDS_PER_KWH = 0.954  # of CO₂ and the like, for electricity of the United States' mix in 2018
 
 
-def attention_flops(length: int, d: int, d_head: int) -> tuple[int, int]:
-    """Multiplications and additions of the matrix products in a `SelfAttention`: of the projections, of the pairs."""
-    projections = 3 * 2 * length * d * d_head  # queries, keys, values
-    pairs = 2 * 2 * length**2 * d_head  # scores; weights times values
-    return projections, pairs
-
-
 def training_operations(parameters: float, tokens: float) -> float:
     """6 N D: multiplications and additions of a training on ``tokens`` tokens."""
     return 6 * parameters * tokens
