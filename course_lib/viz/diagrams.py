@@ -30,9 +30,9 @@ def encoder_decoder(ax: Axes) -> None:
     heights = {1.6: [0, 1.1, 2.9, 4.5], 6.2: [0, 1.1, 2.9, 4.5, 6.1, 8.3]}
     for x, names in columns.items():
         for name, y in zip(names, heights[x], strict=True):
-            _box(ax, x, y, name)
+            box(ax, x, y, name)
         for low, high in zip(heights[x], heights[x][1:], strict=False):
-            _arrow(ax, (x, low + 0.33), (x, high - 0.33))
+            arrow(ax, (x, low + 0.33), (x, high - 0.33))
     for x, bottom, top in ((1.6, 2.15, 5.6), (6.2, 2.15, 7.2)):
         ax.plot([x - 1.55, x + 1.55, x + 1.55, x - 1.55, x - 1.55], [bottom, bottom, top, top, bottom], color="#999999")
         ax.text(x - 1.45, top - 0.12, "6 ×", va="top")
@@ -44,19 +44,21 @@ def encoder_decoder(ax: Axes) -> None:
                 ax.text(x, y + 0.62, "+ norm", ha="center", va="center", fontsize=9, color=OTHER, bbox=style, zorder=3)
     ax.plot([1.6, 1.6], [4.8, 5.1], color=OTHER, linewidth=1)
     ax.plot([1.6, 1.6, 4.1, 4.1], [5.3, 6.05, 6.05, 4.5], color=LOOK)
-    _arrow(ax, (4.1, 4.5), (5.32, 4.5), LOOK)
+    arrow(ax, (4.1, 4.5), (5.32, 4.5), LOOK)
     ax.text(1.75, 6.2, "memory: keys and values", color=LOOK)
     ax.text(1.6, 7.2, "encoder\nonce for each sentence", ha="center")
     ax.text(7.9, 4.7, "decoder\nwhen it writes:\nonce for each word", ha="left", va="center")
 
 
-def _box(ax: Axes, x: float, y: float, name: str) -> None:
+def box(ax: Axes, x: float, y: float, name: str) -> None:
+    """A layer: its name in a frame, coloured by what it looks at."""
     colour = LOOK if "cross" in name else ATTENTION if "attention" in name else OTHER
     style = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": colour, "linewidth": 1.8}
     ax.text(x, y, name, ha="center", va="center", bbox=style, zorder=3)
 
 
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str = OTHER) -> None:
+def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str = OTHER) -> None:
+    """What flows from ``start`` to ``end``."""
     ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0})
 
 
@@ -85,9 +87,9 @@ def four_tasks(axes: Iterable[Axes]) -> None:
         for place, token in enumerate(tokens):
             second = "[SEP]" in tokens[:place] and tokens.count("[SEP]") == 2
             ax.text(place, 0, token, ha="center", va="center", fontsize=10, color=LOOK if second else "#222222")
-            _arrow(ax, (place, 0.35), (place, 0.95))
+            arrow(ax, (place, 0.35), (place, 0.95))
             if place in answers:
-                _arrow(ax, (place, 1.85), (place, 2.5))
+                arrow(ax, (place, 1.85), (place, 2.5))
                 ax.text(place, 2.6, answers[place], ha="center" if place else "left", va="bottom", fontsize=10)
 
 
@@ -147,16 +149,16 @@ def self_attention(ax: Axes) -> None:
         ax.text(left + width / 2, bottom + height / 2, name, ha="center", va="center", color=colour)
         ax.text(left + width / 2, bottom - 0.12, shape, ha="center", va="top", fontsize=10, color=OTHER)
     for y, x_label, y_label, name in ((2.9, 2.3, 2.0, "W_Q"), (0.0, 2.6, 0.3, "W_K"), (-2.9, 2.3, -2.0, "W_V")):
-        _arrow(ax, (1.75, y / 6), (3.55, y))
+        arrow(ax, (1.75, y / 6), (3.55, y))
         ax.text(x_label, y_label, name, ha="center", va="center")
-    _arrow(ax, (4.55, 2.9), (6.55, 1.75), ATTENTION)
-    _arrow(ax, (4.55, 0.0), (6.55, 1.15), ATTENTION)
+    arrow(ax, (4.55, 2.9), (6.55, 1.75), ATTENTION)
+    arrow(ax, (4.55, 0.0), (6.55, 1.15), ATTENTION)
     ax.text(7.6, 2.6, "Q Kᵀ / √d", ha="center", va="bottom", fontsize=11)
-    _arrow(ax, (8.65, 1.45), (10.05, 1.45), ATTENTION)
+    arrow(ax, (8.65, 1.45), (10.05, 1.45), ATTENTION)
     ax.text(9.35, 1.6, "softmax", ha="center", va="bottom", fontsize=10)
     ax.text(11.1, 2.6, "each row sums to 1", ha="center", va="bottom", fontsize=11)
-    _arrow(ax, (12.15, 1.2), (13.55, 0.3), LOOK)
-    _arrow(ax, (4.55, -2.9), (13.55, -0.45), LOOK)
+    arrow(ax, (12.15, 1.2), (13.55, 0.3), LOOK)
+    arrow(ax, (4.55, -2.9), (13.55, -0.45), LOOK)
     ax.text(14.25, 1.15, "weights · V", ha="center", va="bottom", fontsize=11)
 
 
@@ -187,26 +189,26 @@ def multi_head_attention(ax: Axes) -> None:
     for name, y in (("q", 4.9), ("k", 2.4), ("v", -0.1)):
         _strips(ax, (3.3, y), (1.2, 1.5), HEADS)
         ax.text(3.9, y + 1.62, name, ha="center")
-        _arrow(ax, (1.5, 3.15), (3.2, y + 0.75))
+        arrow(ax, (1.5, 3.15), (3.2, y + 0.75))
     ax.text(2.25, 5.1, "$W^Q$", ha="center", color=OTHER)
     ax.text(2.45, 3.35, "$W^K$", ha="center", color=OTHER)
     ax.text(2.25, 0.95, "$W^V$", ha="center", color=OTHER)
     ax.text(3.9, -0.75, "(L, d) each", ha="center", fontsize=10, color=OTHER)
     ax.plot([4.6, 4.75, 4.75, 4.6], [6.4, 6.4, -0.1, -0.1], color=OTHER, linewidth=1)  # of q, k and v alike
     for i, (colour, y) in enumerate(zip(HEADS, (4.9, 2.4, -0.1), strict=True)):
-        _arrow(ax, (4.8, 3.15), (5.95, y + 0.75), colour)
+        arrow(ax, (4.8, 3.15), (5.95, y + 0.75), colour)
         style = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": colour, "linewidth": 1.8}
         text = f"head {i}\nsoftmax$(q k^\\top / \\sqrt{{d_{{head}}}})$"
         ax.text(7.65, y + 0.75, text, ha="center", va="center", fontsize=10, bbox=style)
-        _arrow(ax, (9.3, y + 0.75), (9.75, y + 0.75), colour)
+        arrow(ax, (9.3, y + 0.75), (9.75, y + 0.75), colour)
         _strips(ax, (9.85, y), (0.4, 1.5), [colour])
-        _arrow(ax, (10.4, y + 0.75), (11.3, 3.15), colour)
+        arrow(ax, (10.4, y + 0.75), (11.3, 3.15), colour)
     ax.text(5.2, -1.3, "each head takes its own columns of q, k and v", ha="center", fontsize=10, color=OTHER)
     ax.text(7.65, -0.75, "weights (L, L), times v", ha="center", fontsize=10, color=OTHER)
     ax.text(10.05, -0.75, "(L, d / H)", ha="center", fontsize=10, color=OTHER)
     _strips(ax, (11.4, 2.4), (1.2, 1.5), HEADS)
     ax.text(12.0, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
-    _arrow(ax, (12.7, 3.15), (13.9, 3.15))
+    arrow(ax, (12.7, 3.15), (13.9, 3.15))
     ax.text(13.3, 3.4, "$W^O$", ha="center", color=OTHER)
     _strips(ax, (14.0, 2.4), (1.2, 1.5), ["#cccccc"])
     ax.text(14.6, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
