@@ -22,8 +22,8 @@ bench: ready  ## our code beside its peers: a quarter of an hour
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt nano-gpt  # nanoGPT's model, a peer
 	for name in training_step peak_memory generation bpe shakespeare; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
-claims: ready  ## the claims of all lessons on five seeds, with one thread and with two: hours
-	$(BIN)/python benchmarks/claims.py
+claims: ready  ## all lessons on five seeds with one thread, and on one with two, into docs/claims.md: hours
+	$(BIN)/python benchmarks/claims.py --store
 
 notebooks: ready  ## run every lesson and store its outputs
 	$(BIN)/python -m course_lib run

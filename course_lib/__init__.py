@@ -63,6 +63,7 @@ A room is a folder or a file of this level. It imports only rooms above it, from
         panels.py           what is shown: boxes with a mark, a title and a few lines
         ladder.py           the rungs that an answer climbs
         grading.py          how an answer is judged, and what is said
+        ledger.py           docs/claims.md: what each finding came to on five seeds
         progress.py         the student's record, one JSON file
         budgets.py          how much a lesson takes on a CPU, on a GPU, in the tests
         run.py              run a lesson and store its outputs

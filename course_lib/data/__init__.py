@@ -31,7 +31,7 @@ def load(name: str, split: str | None = None, quiet: bool = False) -> "Dataset":
     from datasets import Dataset
 
     if corpus.embedded:
-        dataset = Dataset(sources.arrow(_rows(corpus)[split], corpus.columns), split=split)
+        dataset = Dataset(sources.arrow_table(_rows(corpus)[split], corpus.columns), split=split)
     else:
         # In memory (none is large): else `map` would write its results beside the file, also into a read-only mirror.
         dataset = Dataset.from_file(str(sources.obtain(corpus) / f"{split}.arrow"), split=split, in_memory=True)

@@ -202,12 +202,12 @@ def write(tables: dict[str, dict[str, Any]], columns: Columns, folder: Path) -> 
 
     for split, values in tables.items():
         with pyarrow.OSFile(str(folder / f"{split}.arrow"), "wb") as sink:
-            table = arrow(values, columns)
+            table = arrow_table(values, columns)
             with pyarrow.ipc.new_stream(sink, table.schema) as stream:
                 stream.write_table(table, max_chunksize=10_000)
 
 
-def arrow(values: dict[str, Any], columns: Columns):
+def arrow_table(values: dict[str, Any], columns: Columns):
     """Column → values as an Arrow table that `datasets` reads with the right types."""
     import datasets
     import pyarrow

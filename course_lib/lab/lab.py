@@ -33,7 +33,7 @@ import torch
 from IPython.display import display
 
 from course_lib import runtime, viz
-from course_lib.lab import progress
+from course_lib.lab import ledger, progress
 from course_lib.lab.budgets import Budget, budgets_of
 from course_lib.lab.grading import Exercise, Verdict, grade
 from course_lib.lab.panels import MARKS, Panel, here, inline, short, verdict_panel
@@ -90,6 +90,7 @@ class Lab:
         self.exercises: dict[str, Exercise] = {exercise.id: exercise for exercise in module.EXERCISES}
         self.budgets: dict[str, Budget] = budgets_of(name[1])
         self.device, self.profile = runtime.device(), runtime.profile()
+        self._ranges = ledger.ranges(lesson) if self.profile == "cpu" else {}  # the ledger's sizes are those of a CPU
         self.seed = int(os.environ.get("COURSE_SEED") or 0)  # claims must hold for every seed: benchmarks/claims.py
         self._session = SESSIONS.setdefault((lesson, progress.path(), self.profile, self.seed), Session())
         self.states, self.claims = self._session.states, self._session.claims
@@ -193,7 +194,7 @@ class Lab:
         self.claims[text] = Claim(text, bound, source, value, state)
         why = "It did not hold here. If you changed the experiment, that is a finding: why?"
         notice = why if state == "failed" else ""
-        extra = f"<div>measured {here(short(value))}</div>"
+        extra = f"<div>measured {here(self._measured(text))}</div>"
         display(Panel(MARKS[state], f"Claim: {text}", [f"expected {bound} · {source}", notice], html_only=extra))
 
     def same(self, what: str, ours: Any, theirs: Any, within: float = 1e-5) -> None:
@@ -231,7 +232,7 @@ class Lab:
         text = [f"{MARKS[claim.state]} {claim.text} ({claim.bound}, {claim.source})" for claim in claims]
         rows = [_table_row("th", "", "claim", "expected", "measured", "source")]
         for claim in claims:
-            measured = here(short(claim.value))
+            measured = here(self._measured(claim.text))
             rows.append(_table_row("td", MARKS[claim.state], inline(claim.text), claim.bound, measured, claim.source))
         solved = f"{sum(state == 'passed' for state in self.states.values())} of {len(self.exercises)} exercises solved"
         title = f"Lesson {self.lesson}: {solved}, {len(claims)} claims measured"
@@ -255,6 +256,11 @@ class Lab:
             marks = "".join(MARKS.get(state, "") for state in states) or "○"
             lines.append(f"{lesson}: {marks} {states.count('passed')} solved")
         display(Panel("", "Your progress", [notice, *lines] if lines else [notice, "nothing recorded yet"]))
+
+    def _measured(self, claim: str) -> str:
+        """What was measured here, and what the ledger says of five seeds."""
+        known = f" (five seeds: {self._ranges[claim]})" if claim in self._ranges else ""
+        return f"{short(self.claims[claim].value)}{known}"
 
     def _budget_lines(self) -> list[str]:
         lines = [f"`{name}` {self.budget(name)}: {budget.about}" for name, budget in self.budgets.items()]

@@ -883,6 +883,14 @@ def test_claim(lab, shown, value, bounds, state):
     assert "measured" not in repr(shown[-1])
 
 
+def test_beside_what_is_measured_stands_what_the_ledger_says(lab, shown):
+    lab._ranges["A sentence"] = "0.7 … 0.8"
+    lab.claim("A sentence", 0.75, above=0.5, source="S1")
+    assert "<b data-here>0.75 (five seeds: 0.7 … 0.8)</b>" in shown[-1]._repr_html_()
+    lab.summary()
+    assert "<b data-here>0.75 (five seeds: 0.7 … 0.8)</b>" in shown[-1]._repr_html_()
+
+
 def test_claim_without_a_bound(lab):
     with pytest.raises(ValueError, match="The claim 'A sentence' has no bound"):
         lab.claim("A sentence", 1.0, source="S1")

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from claims import stated as claims_stated
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelspec import get_kernel_dict
 
-from course_lib.lab import Lab
+from course_lib.lab import Lab, ledger
 from course_lib.lab import run as notebooks
 
 ROOT = Path(__file__).parents[2]
@@ -125,12 +126,22 @@ def test_every_figure_has_alt_text(path):
 
 
 @LESSONS
-def test_every_claim_held_and_names_its_source(path):
+def test_every_claim_held_names_its_source_and_kept_its_bound_on_five_seeds(path):
+    """The ledger is taken anew by `python benchmarks/claims.py LESSON --store`."""
     texts = [
         o.data["text/plain"] for cell in code_cells(path) for o in cell.outputs if "text/plain" in o.get("data", {})
     ]
-    claims = [text for text in texts if text[1:].startswith(" Claim: ")]
-    assert claims
-    for claim in claims:
-        assert claim.startswith("✓ "), claim
-        assert re.search(r"expected (above|below) .+ · (.*S\d|ours)", claim), claim
+    shown = [text for text in texts if text[1:].startswith(" Claim: ")]
+    assert shown
+    assert all(text.startswith("✓ ") for text in shown), shown
+    entries = ledger.entries()[path.stem]
+    claims = claims_stated(read(path))
+    assert len(claims) == len(shown)
+    assert {claim: entry[:2] for claim, entry in entries.items()} == claims
+    for claim, (bound, source, *values) in entries.items():
+        assert re.search(r"S\d|^ours$", source), claim
+        assert len(values) == 5, claim
+        for word, limit in re.findall(r"(above|below) (\S+)", bound):
+            for value in map(float, values):
+                inside = value - float(limit) if word == "above" else float(limit) - value
+                assert inside >= -0.005 * abs(value), claim  # the ledger has three digits
