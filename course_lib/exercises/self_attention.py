@@ -425,10 +425,14 @@ mask = Exercise(
 
 
 def _mask_cases() -> list[tuple]:
-    """One layer, two and four; random masks, of other sizes, that are not symmetric, so that an order shows."""
+    """One layer, two and four; random masks, of other sizes, that are not symmetric, so that an order shows.
+
+    Every word sees itself.
+    """
     cases = []
     for seed, (length, layers) in enumerate([(4, 1), (5, 2), (6, 2), (7, 4)]):
-        cases.append((list(torch.stack(_random(seed, *[(length, length)] * layers)) > 0.6),))
+        itself = torch.eye(length, dtype=torch.bool)
+        cases.append((list((torch.stack(_random(seed, *[(length, length)] * layers)) > 1.0) | itself),))
     return cases
 
 
@@ -460,8 +464,6 @@ through = Exercise(
             · `&` asks that each layer has the link itself; a way may lead over another word.
             (mask.float() @ seen.float()) > 0 → mask | seen
             · `|` joins the layers' links; a way takes one link of each layer, one after the other.
-            (mask.float() @ seen.float()) > 0 → seen | ((mask.float() @ seen.float()) > 0)
-            · What a layer has reached is not kept here: no path leads around a layer.
             return seen → return torch.stack(list(masks)).any(dim=0)
             · The masks are joined with *or*; a way takes one link of each layer, one after the other.
             return seen → return torch.stack(list(masks)).all(dim=0)
@@ -470,8 +472,6 @@ through = Exercise(
             · This is the last mask alone: what its keys hold was gathered by the layers below.
             return seen → return masks[0]
             · This is the first mask alone: the layers above carry what it has gathered further.
-            torch.eye(length, dtype=torch.bool) → masks[0] ; in masks: → in masks[1:]: ; ) > 0 → ) + seen > 0
-            · What a layer has gathered is kept beside the next; but no path leads around a layer.
             > 0 → > 1 · One way is enough: more than 0.
             in masks: → in masks[:-1]: · The last layer is left out.
             in masks: → in masks[1:]: · The first layer is left out.

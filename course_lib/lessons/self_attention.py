@@ -1,7 +1,7 @@
 """Lesson 03: shoes that find their partners, the gradient of attention by hand, what reaches what through layers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from course_lib.models.inside import recorded
 
 BUDGETS = {
     "steps": Budget("steps of each training of a head", cpu=150, gpu=300, smoke=2),
-    "runs": Budget("trainings from other random numbers, for each setting", cpu=8, gpu=10, smoke=1),
+    "runs": Budget("trainings from other random numbers, for each setting", cpu=5, gpu=10, smoke=1),
     "queries": Budget("random queries for each width d", cpu=400, gpu=2000, smoke=20),
     "longest": Budget("words of the longest text whose cost is measured", cpu=2048, gpu=4096, smoke=64),
 }
@@ -49,9 +49,9 @@ def attention_gradients(q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> tuple[
 
 
 def reach(masks: Sequence[Tensor]) -> Tensor:
-    """Which inputs are carried to which outputs by keys and values, through one layer for each mask, the first first.
+    """Which inputs reach which outputs through one layer of attention for each mask, the first layer first.
 
-    The queries are made from the places alone: a query made from its word would tell of it, whatever the mask hides.
+    Every word may see itself: a query made from its word tells of it, whatever the mask hides.
     masks: Boolean, (length, length) each, True where a query may see a key → Boolean (outputs, inputs)
     """
     length = len(masks[0])
@@ -87,12 +87,15 @@ def sign_test(first: Tensor, second: Tensor) -> tuple[int, int, float]:
 
 
 @torch.no_grad()
-def through_layers(encoder: Bert, ids: Tensor, lengths: Tensor, word: int, alone: bool = False) -> list[Tensor]:
+def through_layers(
+    encoder: Bert, ids: Tensor, lengths: Tensor, word: int, alone: bool = False, after: int = 0
+) -> list[Tensor]:
     """The vectors of one word, which stands once in each text: at the input and after each block, (texts, d) each.
 
-    ids (texts, longest), lengths (texts). With ``alone`` each token sees itself only, in every block.
+    ids (texts, longest), lengths (texts). With ``alone`` each token sees itself only, in every block. ``after``: how
+    many places after the word; 1 is the next one.
     """
-    here = ids == word  # (texts, longest): True once in each row
+    here = (ids == word).roll(after, dims=1)  # (texts, longest): True once in each row
     mask = torch.eye(ids.shape[1], dtype=torch.bool) if alone else padding_mask(lengths, ids.shape[1])
     x = recorded(encoder, "blocks", ids, lengths)[0]  # (texts, longest, d): what goes into the first block
     vectors = [x[here]]
@@ -128,29 +131,28 @@ def means_of_words(encoder: Bert, ids: Tensor, lengths: Tensor, word: int) -> tu
     return tuple((table * which[..., None]).sum(dim=1) / which.sum(dim=1, keepdim=True) for which in (others, after))
 
 
-def smooth(points: Tensor, attention: Callable, near: float = 0.6) -> Tensor:
-    """One layer of attention in which each point looks at the closest ones. (points, 2) → (points, 2)
+class Convolution(nn.Conv1d):
+    """A convolution over a word and its two neighbours: x (batch, length, d) → (batch, length, d)."""
 
-    The query (x, 1) and the key (y, −|y|²/2) have the product −|x − y|²/2, up to a part that is equal for all keys.
-    """
-    queries = torch.cat([points, torch.ones(len(points), 1)], dim=-1)
-    keys = torch.cat([points, -points.pow(2).sum(dim=-1, keepdim=True) / 2], dim=-1)
-    return attention(queries * math.sqrt(3) / near**2, keys, points)[0]  # √3 undoes the scale
+    def __init__(self, d: int):
+        super().__init__(d, d, kernel_size=3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.mT).mT  # it wants (batch, d, length)
 
 
-def three_layers(d: int) -> dict[str, Callable]:
+def three_layers(d: int) -> dict[str, nn.Module]:
     """The layers of S3's table of costs, each for x (1, length, d)."""
-    convolution = nn.Conv1d(d, d, kernel_size=3, padding=1)  # wants (batch, d, length)
-    return {
-        "RNN": nn.RNN(d, d, batch_first=True),
-        "ConvNet": lambda x: convolution(x.mT),
-        "attention": SelfAttention(d, d),
-    }
+    return {"RNN": nn.RNN(d, d, batch_first=True), "ConvNet": Convolution(d), "attention": SelfAttention(d, d)}
 
 
 def prices_of_layers(length: int, d: int) -> dict[str, tuple[int, float, float]]:
-    """Operations, milliseconds forward and megabytes kept for the backward pass, of each layer and of one fused."""
+    """Operations, milliseconds forward and megabytes kept for the backward pass, of each layer and of one fused.
+
+    The parameters, which are there anyway, do not count as kept.
+    """
     x, layers = torch.randn(1, length, d), three_layers(d)
+    parameters = [parameter for layer in layers.values() for parameter in layer.parameters()]
     head = layers["attention"]
     layers["fused"] = lambda x: F.scaled_dot_product_attention(head.Q(x)[None], head.K(x)[None], head.V(x)[None])
-    return {name: price(lambda layer=layer: layer(x)) for name, layer in layers.items()}
+    return {name: price(lambda layer=layer: layer(x), besides=parameters) for name, layer in layers.items()}

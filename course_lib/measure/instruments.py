@@ -1,7 +1,7 @@
 """Instruments: what depends on what, what must wait for what, how long it takes, what it costs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -68,8 +68,11 @@ def operations(work: Callable[[], object]) -> int:
     return counter.get_total_flops()
 
 
-def bytes_kept(work: Callable[[], object]) -> int:
-    """How much memory the tensors take that ``work`` keeps for the backward pass; each counts once."""
+def bytes_kept(work: Callable[[], object], besides: Iterable[Tensor] = ()) -> int:
+    """How much memory the tensors take that ``work`` keeps for the backward pass; each counts once.
+
+    ``besides``: tensors that are there anyway and do not count, such as a layer's parameters.
+    """
     kept = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -79,6 +82,8 @@ def bytes_kept(work: Callable[[], object]) -> int:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         work()
+    for tensor in besides:
+        kept.pop(tensor.untyped_storage().data_ptr(), None)
     return sum(kept.values())
 
 
@@ -94,11 +99,11 @@ def training_memory(model: nn.Module, loss: Callable[[], Tensor]) -> tuple[int, 
     return sum(p.numel() for p in trained), sum(tensor.nbytes for tensor in kept)
 
 
-def price(work: Callable[[], object]) -> tuple[int, float, float]:
-    """Operations, milliseconds without the backward pass, megabytes kept for it."""
+def price(work: Callable[[], object], besides: Iterable[Tensor] = ()) -> tuple[int, float, float]:
+    """Operations, milliseconds without the backward pass, megabytes kept for it (those of ``besides`` apart)."""
     with torch.no_grad():
         count, time_taken = operations(work), 1000 * seconds(work)
-    return count, time_taken, bytes_kept(work) / 1e6
+    return count, time_taken, bytes_kept(work, besides) / 1e6
 
 
 def clumps(points: Tensor, gap: float) -> int:

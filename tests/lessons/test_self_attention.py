@@ -4,7 +4,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from course_lib.lessons.self_attention import attention_gradients, nearest_is_right, partner_weights, reach, sign_test
+from course_lib.lessons.self_attention import (
+    attention_gradients,
+    nearest_is_right,
+    partner_weights,
+    prices_of_layers,
+    reach,
+    sign_test,
+)
 from course_lib.models.attention import attention, causal_mask
 
 
@@ -30,10 +37,10 @@ def test_gradients_are_those_of_autograd():
         assert torch.allclose(ours, x.grad, atol=1e-5)
 
 
-def test_a_word_hidden_from_its_own_place_comes_back_in_the_second_layer():
-    others = ~torch.eye(5, dtype=torch.bool)
-    assert torch.equal(reach([others]), others)
-    assert reach([others, others]).all()
+def test_a_word_that_is_hidden_comes_back_in_the_second_layer():
+    not_next = ~torch.ones(5, 5, dtype=torch.bool).tril(1).triu(1)
+    assert torch.equal(reach([not_next]), not_next)
+    assert reach([not_next, not_next]).all()
     assert torch.equal(reach([causal_mask(5, 5)] * 3), causal_mask(5, 5))
 
 
@@ -49,3 +56,9 @@ def test_nearest_is_right():
     assert nearest_is_right(vectors, torch.tensor([0, 0, 1, 1])).tolist() == [1, 1, 1, 1]
     assert nearest_is_right(vectors, torch.tensor([0, 1, 0, 1])).tolist() == [0, 0, 0, 0]
     assert nearest_is_right(torch.ones(4, 2), torch.tensor([0, 0, 1, 1])).tolist() == pytest.approx([1 / 3] * 4)
+
+
+def test_parameters_are_not_kept():
+    megabytes = {name: price[2] for name, price in prices_of_layers(8, 16).items()}
+    assert megabytes["ConvNet"] == pytest.approx(8 * 16 * 4 / 1e6)  # its input alone
+    assert megabytes["attention"] == pytest.approx((4 * 8 * 16 + 8 * 8) * 4 / 1e6)  # input, q, k, v and the weights

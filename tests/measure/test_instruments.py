@@ -38,6 +38,7 @@ def test_bytes_kept_counts_each_tensor_once():
     x = torch.ones(10, requires_grad=True)
     assert measure.bytes_kept(lambda: x + 1) == 0
     assert measure.bytes_kept(lambda: x * x) == 40
+    assert measure.bytes_kept(lambda: x * x, besides=[x]) == 0
     qkv = torch.randn(3, 8, 2, requires_grad=True)
     assert measure.bytes_kept(lambda: attention(*qkv)) == 3 * 8 * 2 * 4 + 8 * 8 * 4
     with torch.no_grad():
