@@ -463,8 +463,6 @@ through = Exercise(
             (mask.float() @ seen.float()) > 0 → mask & seen
             · `&` asks that each layer has the link itself; a way may lead over another word.
             (mask.float() @ seen.float()) > 0 → mask | seen
-            · `|` joins the layers' links; a way takes one link of each layer, one after the other.
-            return seen → return torch.stack(list(masks)).any(dim=0)
             · The masks are joined with *or*; a way takes one link of each layer, one after the other.
             return seen → return torch.stack(list(masks)).all(dim=0)
             · The masks are joined with *and*; a way may lead over another word, by other links in each layer.

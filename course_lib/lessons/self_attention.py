@@ -1,14 +1,17 @@
 """Lesson 03: shoes that find their partners, the gradient of attention by hand, what reaches what through layers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course_lib import viz
 from course_lib.lab.budgets import Budget
-from course_lib.measure.instruments import price
+from course_lib.measure.instruments import operations, price
 from course_lib.models.attention import SelfAttention, padding_mask
 from course_lib.models.bert import Bert
 from course_lib.models.inside import recorded
@@ -146,6 +149,16 @@ def three_layers(d: int) -> dict[str, nn.Module]:
     return {"RNN": nn.RNN(d, d, batch_first=True), "ConvNet": Convolution(d), "attention": SelfAttention(d, d)}
 
 
+def operations_beside_slide(d: int = 1000) -> dict[str, list[str]]:
+    """FLOPs of the three layers for texts of 100 and of 1000 words, as PyTorch counts them, each beside S3's number."""
+    rows = {"pairs of attention alone (4 L² d)": [f"{4 * 100**2 * d:.1e}", "", f"{4 * 1000**2 * d:.1e}", ""]}
+    slide = {"RNN": ("10⁸", "10⁹"), "ConvNet": ("3·10⁸", "3·10⁹"), "attention": ("10⁷", "10⁹")}
+    for name, layer in three_layers(d).items():
+        counted = [operations(lambda layer=layer, n=n: layer(torch.zeros(1, n, d))) for n in (100, 1000)]
+        rows[name] = [f"{counted[0]:.1e}", slide[name][0], f"{counted[1]:.1e}", slide[name][1]]
+    return rows
+
+
 def prices_of_layers(length: int, d: int) -> dict[str, tuple[int, float, float]]:
     """Operations, milliseconds forward and megabytes kept for the backward pass, of each layer and of one fused.
 
@@ -156,3 +169,46 @@ def prices_of_layers(length: int, d: int) -> dict[str, tuple[int, float, float]]
     head = layers["attention"]
     layers["fused"] = lambda x: F.scaled_dot_product_attention(head.Q(x)[None], head.K(x)[None], head.V(x)[None])
     return {name: price(lambda layer=layer: layer(x), besides=parameters) for name, layer in layers.items()}
+
+
+def draw(
+    ax: Axes, title: str, matrix: Any, rows: Sequence[str] = (), columns: Sequence[str] = (), numbers=True, **options
+) -> None:
+    """A heat map with every label, and none where there is none; ``options`` are those of `viz.heatmap`."""
+    viz.heatmap(ax, matrix, title=title, numbers=numbers, bar=False, **options)
+    for number in ax.texts:
+        number.set_fontsize(9)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xticks(range(len(columns)), columns, rotation=40, ha="right", rotation_mode="anchor")
+
+
+def draw_by_width(ax: Axes, lines: Mapping[str, Sequence], sizes: Sequence[int], y: str, level: float | None) -> None:
+    """A line for each name against the width d, and a dashed line at ``level``."""
+    viz.curves(ax, {name: (sizes, line) for name, line in lines.items()}, x="width d", y=y, legend="above")
+    ax.set_xscale("log", base=2)
+    if level is not None:
+        ax.axhline(level, color=viz.look("chance")["color"], linestyle="--")
+
+
+def draw_trainings(ax: Axes, title: str, rates: Sequence[float], found: Mapping[str, Tensor], even: float) -> None:
+    """Accuracy against the learning rate: thick the mean, thin the single runs; found: name → (rates, runs)."""
+    for colour, runs in zip(viz.PALETTE, found.values(), strict=False):
+        ax.plot(rates, runs, color=colour, linewidth=0.7, alpha=0.4)
+    lines = {name: (rates, runs.mean(dim=1)) for name, runs in found.items()}
+    viz.curves(ax, lines, x="learning rate", y="accuracy", title=title, legend=None)
+    for name, level, style in (("even weights", even, ":"), ("chance", 1 / 16, "--")):
+        ax.plot(rates, [level] * len(rates), color=viz.look("chance")["color"], linestyle=style, label=name)
+    ax.set_xscale("log")
+    ax.set_xticks(rates, rates)
+    ax.minorticks_off()
+    ax.set_ylim(0, 1.05)
+
+
+def draw_prices(axes: Sequence[Axes], prices: Mapping[int, Mapping[str, Sequence]]) -> None:
+    """Operations, time and memory of each layer against the length, from `prices_of_layers` of each length."""
+    lengths = list(prices)
+    for i, (ax, y) in enumerate(zip(axes, ("FLOPs", "milliseconds, here", "megabytes kept"), strict=True)):
+        names = ["RNN", "ConvNet", "attention", *["fused"][: bool(i)]]  # PyTorch counts nothing inside fused
+        lines = {name: (lengths, [prices[length][name][i] for length in lengths]) for name in names}
+        viz.curves(ax, lines, x="length L (d = 256)", y=y, legend=None)
+        ax.loglog()
