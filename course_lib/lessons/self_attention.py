@@ -18,7 +18,7 @@ from course_lib.models.inside import recorded
 
 BUDGETS = {
     "steps": Budget("steps of each training of a head", cpu=150, gpu=300, smoke=2),
-    "runs": Budget("trainings from other random numbers, for each setting", cpu=5, gpu=10, smoke=1),
+    "runs": Budget("trainings from other random numbers, for each setting", cpu=4, gpu=10, smoke=1),
     "queries": Budget("random queries for each width d", cpu=400, gpu=2000, smoke=20),
     "longest": Budget("words of the longest text whose cost is measured", cpu=2048, gpu=4096, smoke=64),
 }
@@ -171,7 +171,7 @@ def prices_of_layers(length: int, d: int) -> dict[str, tuple[int, float, float]]
     return {name: price(lambda layer=layer: layer(x), besides=parameters) for name, layer in layers.items()}
 
 
-def draw(
+def draw_matrix(
     ax: Axes, title: str, matrix: Any, rows: Sequence[str] = (), columns: Sequence[str] = (), numbers=True, **options
 ) -> None:
     """A heat map with every label, and none where there is none; ``options`` are those of `viz.heatmap`."""
