@@ -4,9 +4,15 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from course_lib import viz
 from course_lib.lessons.self_attention import (
     attention_gradients,
+    draw_by_width,
+    draw_matrix,
+    draw_prices,
+    draw_trainings,
     nearest_is_right,
+    operations_beside_slide,
     partner_weights,
     prices_of_layers,
     reach,
@@ -62,3 +68,22 @@ def test_parameters_are_not_kept():
     megabytes = {name: price[2] for name, price in prices_of_layers(8, 16).items()}
     assert megabytes["ConvNet"] == pytest.approx(8 * 16 * 4 / 1e6)  # its input alone
     assert megabytes["attention"] == pytest.approx((4 * 8 * 16 + 8 * 8) * 4 / 1e6)  # input, q, k, v and the weights
+
+
+def test_operations_are_those_of_the_formulas():
+    rows = operations_beside_slide(10)
+    assert rows["RNN"][0] == f"{4 * 100 * 10**2:.1e}"
+    assert rows["attention"][2] == f"{6 * 1000 * 10**2 + 4 * 1000**2 * 10:.1e}"
+
+
+def test_the_drawings_show_every_line():
+    fig, axes = viz.figure(columns=3, rows=2)
+    draw_by_width(axes[0, 0], {"a": [0.1, 0.2], "b": [0.3, 0.4]}, [4, 8], y="weight", level=0.1)
+    assert len(axes[0, 0].lines) == 3
+    draw_trainings(axes[0, 1], "d = 8", [0.1, 1.0], {"scale": torch.rand(2, 5)}, even=0.2)
+    assert len(axes[0, 1].lines) == 5 + 3
+    draw_matrix(axes[0, 2], "weights", torch.eye(2), ["a", "b"], ["c", "d"])
+    assert [label.get_text() for label in axes[0, 2].get_xticklabels()] == ["c", "d"]
+    draw_prices(axes[1], {4: prices_of_layers(4, 8), 8: prices_of_layers(8, 8)})
+    assert [len(ax.lines) for ax in axes[1]] == [3, 4, 4]
+    viz.show(fig, alt="Lines.")
