@@ -2,7 +2,6 @@
 
 from course_lib.measure.instruments import (
     bytes_kept,
-    clumps,
     gradient_flow,
     influence,
     operations,
@@ -14,7 +13,6 @@ from course_lib.measure.instruments import (
 
 __all__ = [
     "bytes_kept",
-    "clumps",
     "gradient_flow",
     "influence",
     "operations",

@@ -104,11 +104,3 @@ def price(work: Callable[[], object], besides: Iterable[Tensor] = ()) -> tuple[i
     with torch.no_grad():
         count, time_taken = operations(work), 1000 * seconds(work)
     return count, time_taken, bytes_kept(work, besides) / 1e6
-
-
-def clumps(points: Tensor, gap: float) -> int:
-    """How many groups the points (n, d) form, where steps shorter than the gap lead from one to the next."""
-    linked = torch.cdist(points, points) < gap
-    for _ in range(len(points).bit_length()):
-        linked = (linked.float() @ linked.float()) > 0  # whom one reaches in twice as many steps
-    return len(linked.unique(dim=0))

@@ -60,11 +60,3 @@ def test_the_price_of_a_layer():
     assert operations == 2 * 2 * 4 * 4
     assert 0 < milliseconds < math.inf
     assert megabytes == pytest.approx(32e-6)
-
-
-def test_clumps():
-    line = torch.arange(20.0)[:, None]
-    assert measure.clumps(line, gap=1.1) == 1  # from neighbour to neighbour, all the way
-    assert measure.clumps(line, gap=0.9) == 20
-    assert measure.clumps(torch.tensor([[0.0, 0.0], [0.1, 0.0], [5.0, 5.0]]), gap=0.3) == 2
-    assert measure.clumps(torch.zeros(1, 2), gap=0.3) == 1
