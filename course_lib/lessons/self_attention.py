@@ -78,15 +78,16 @@ class SlideAttention(nn.Module):
         return self.dropout(weights) @ v
 
 
-def sign_test(first: Tensor, second: Tensor) -> tuple[int, int, float]:
-    """On how many items only the first is right, on how many only the second, and the two-sided p-value.
+def interval_by_group(values: Tensor, groups: Tensor, draws: int = 10_000) -> tuple[float, float]:
+    """95 % interval of the mean by a bootstrap that draws whole groups: items of one group may go together.
 
-    first and second: 1 where right, else 0. If both were equally good, each item on which they differ would be a toss
-    of a fair coin.
+    values (n), groups (n): 0, 1, …, all of one size.
     """
-    wins, losses = int((first > second).sum()), int((second > first).sum())
-    n, most = wins + losses, max(wins, losses)
-    return wins, losses, min(1.0, 2 * sum(math.comb(n, i) for i in range(most, n + 1)) / 2**n)
+    means = torch.stack([values[groups == group].mean() for group in groups.unique()])
+    generator = torch.Generator().manual_seed(0)  # of the interval, not of the lesson: the values are given
+    drawn = means[torch.randint(len(means), (draws, len(means)), generator=generator)].mean(dim=1)
+    low, high = drawn.quantile(torch.tensor([0.025, 0.975])).tolist()
+    return low, high
 
 
 @torch.no_grad()
@@ -108,13 +109,13 @@ def through_layers(
     return vectors
 
 
-def nearest_is_right(vectors: Tensor, labels: Tensor) -> Tensor:
-    """Leave one out: 1 where the nearest of all other vectors, by cosine, has the same label, else 0.
+def nearest_is_right(vectors: Tensor, labels: Tensor, groups: Tensor) -> Tensor:
+    """Leave one group out: 1 where the nearest vector of another group, by cosine, has the same label, else 0.
 
-    vectors (n, d), labels (n) → (n). Where several are equally near, the share of them with that label.
+    vectors (n, d), labels (n), groups (n) → (n). Where several are equally near, the share of them with that label.
     """
     unit = F.normalize(vectors, dim=-1)
-    cosines = (unit @ unit.T).fill_diagonal_(-2.0)
+    cosines = (unit @ unit.T).masked_fill(groups[:, None] == groups, -2.0)
     nearest = cosines > cosines.amax(dim=-1, keepdim=True) - 1e-5
     same = labels[:, None] == labels
     return (nearest & same).sum(dim=-1) / nearest.sum(dim=-1)
@@ -151,8 +152,8 @@ def three_layers(d: int) -> dict[str, nn.Module]:
 
 def operations_beside_slide(d: int = 1000) -> dict[str, list[str]]:
     """FLOPs of the three layers for texts of 100 and of 1000 words, as PyTorch counts them, each beside S3's number."""
-    rows = {"pairs of attention alone (4 L² d)": [f"{4 * 100**2 * d:.1e}", "", f"{4 * 1000**2 * d:.1e}", ""]}
-    slide = {"RNN": ("10⁸", "10⁹"), "ConvNet": ("3·10⁸", "3·10⁹"), "attention": ("10⁷", "10⁹")}
+    rows = {"attention, its pairs alone": [f"{4 * 100**2 * d:.1e}", "10⁷", f"{4 * 1000**2 * d:.1e}", "10⁹"]}
+    slide = {"RNN": ("10⁸", "10⁹"), "ConvNet": ("3·10⁸", "3·10⁹"), "attention": ("", "")}
     for name, layer in three_layers(d).items():
         counted = [operations(lambda layer=layer, n=n: layer(torch.zeros(1, n, d))) for n in (100, 1000)]
         rows[name] = [f"{counted[0]:.1e}", slide[name][0], f"{counted[1]:.1e}", slide[name][1]]
@@ -175,11 +176,36 @@ def draw_matrix(
     ax: Axes, title: str, matrix: Any, rows: Sequence[str] = (), columns: Sequence[str] = (), numbers=True, **options
 ) -> None:
     """A heat map with every label, and none where there is none; ``options`` are those of `viz.heatmap`."""
-    viz.heatmap(ax, matrix, title=title, numbers=numbers, bar=False, **options)
+    viz.heatmap(ax, matrix, title=title, numbers=numbers, **{"bar": False} | options)
+    ax.set_anchor("NW")
     for number in ax.texts:
         number.set_fontsize(9)
     ax.set_yticks(range(len(rows)), rows)
     ax.set_xticks(range(len(columns)), columns, rotation=40, ha="right", rotation_mode="anchor")
+
+
+def draw_head(
+    axes: Any,
+    X: Tensor,
+    matrices: Sequence[Tensor],
+    made: Sequence[Tensor],
+    weights: Tensor,
+    output: Tensor,
+    words: Sequence[str],
+    features: Sequence[str],
+) -> None:
+    """All tensors of the two banks' head on axes (3, 4), from X and its matrices to the output."""
+    asked, told, kinds = ["kind?", "place?"], ["kind", "place"], ["water", "cash"]
+    draw_matrix(axes[0, 0], "X (4, 4)", X, words, features)
+    axes[1, 0].axis("off")
+    for i, (name, numbers) in enumerate(zip("QKV", (asked, told, kinds), strict=True)):
+        draw_matrix(axes[0, i + 1], f"W_{name} (2, 4)", matrices[i], numbers, features)
+        draw_matrix(axes[1, i + 1], f"{name} = X · W_{name}ᵀ (4, 2)", made[i], words, numbers)
+    products = made[0] @ made[1].T
+    draw_matrix(axes[2, 0], "Q · Kᵀ (4, 4)", products, words, words)
+    draw_matrix(axes[2, 1], "→ / √2: scores (4, 4)", products / math.sqrt(2), words, words)
+    draw_matrix(axes[2, 2], "→ softmax: weights", weights, words, words)
+    draw_matrix(axes[2, 3], "→ · V: output (4, 2)", output, words, kinds)
 
 
 def draw_by_width(ax: Axes, lines: Mapping[str, Sequence], sizes: Sequence[int], y: str, level: float | None) -> None:
@@ -191,10 +217,8 @@ def draw_by_width(ax: Axes, lines: Mapping[str, Sequence], sizes: Sequence[int],
 
 
 def draw_trainings(ax: Axes, title: str, rates: Sequence[float], found: Mapping[str, Tensor], even: float) -> None:
-    """Accuracy against the learning rate: thick the mean, thin the single runs; found: name → (rates, runs)."""
-    for colour, runs in zip(viz.PALETTE, found.values(), strict=False):
-        ax.plot(rates, runs, color=colour, linewidth=0.7, alpha=0.4)
-    lines = {name: (rates, runs.mean(dim=1)) for name, runs in found.items()}
+    """Accuracy against the learning rate: the mean, and a band over all runs; found: name → (rates, runs)."""
+    lines = {name: (rates, runs.mean(dim=1), runs.amin(dim=1), runs.amax(dim=1)) for name, runs in found.items()}
     viz.curves(ax, lines, x="learning rate", y="accuracy", title=title, legend=None)
     for name, level, style in (("even weights", even, ":"), ("chance", 1 / 16, "--")):
         ax.plot(rates, [level] * len(rates), color=viz.look("chance")["color"], linestyle=style, label=name)
@@ -202,6 +226,18 @@ def draw_trainings(ax: Axes, title: str, rates: Sequence[float], found: Mapping[
     ax.set_xticks(rates, rates)
     ax.minorticks_off()
     ax.set_ylim(0, 1.05)
+
+
+def draw_senses(ax: Axes, right: Mapping[str, Sequence[Tensor]], baselines: Mapping[str, float]) -> None:
+    """The part that is right after each layer, for each word; baselines as plain lines, named at their right ends."""
+    lines = {name: (range(len(layers)), [layer.mean() for layer in layers]) for name, layers in right.items()}
+    viz.curves(ax, lines, x="layer", y="the nearest has the same sense", legend=None)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.3, 1.0), handlelength=3.2)
+    end = len(next(iter(right.values()))) - 1
+    for name, level in baselines.items():
+        ax.axhline(level, color=viz.look("chance")["color"], linewidth=1, zorder=0)
+        ax.text(end + 0.35, level, name, va="center", fontsize=10)
+    ax.set(xlim=(-0.3, end + 0.3), ylim=(0, 1.05))
 
 
 def draw_prices(axes: Sequence[Axes], prices: Mapping[int, Mapping[str, Sequence]]) -> None:

@@ -132,7 +132,7 @@ def _feature_bars(ax: Axes, x: float, y: float, vector: Any, features: Sequence[
 
 def self_attention(ax: Axes) -> None:
     """One head, from left to right, as matrices: L words of d_x numbers, queries and keys of d, values of d_v."""
-    ax.set(xlim=(-0.3, 15.4), ylim=(-4.5, 4.1))
+    ax.set(xlim=(-0.3, 16.9), ylim=(-4.5, 4.1))
     ax.axis("off")
     matrices = {  # name: (left, bottom, width, height, colour, shape)
         "X": (0.0, -1.0, 1.7, 2.0, OTHER, "(L, d_x)"),
@@ -140,8 +140,8 @@ def self_attention(ax: Axes) -> None:
         "K": (3.6, -1.0, 0.9, 2.0, ATTENTION, "(L, d)"),
         "V": (3.6, -3.9, 0.9, 2.0, LOOK, "(L, d_v)"),
         "scores": (6.6, 0.45, 2.0, 2.0, ATTENTION, "(L, L)"),
-        "weights": (10.1, 0.45, 2.0, 2.0, ATTENTION, "(L, L)"),
-        "output": (13.6, -1.0, 1.3, 2.0, LOOK, "(L, d_v)"),
+        "weights": (11.6, 0.45, 2.0, 2.0, ATTENTION, "(L, L)"),
+        "output": (15.1, -1.0, 1.3, 2.0, LOOK, "(L, d_v)"),
     }
     for name, (left, bottom, width, height, colour, shape) in matrices.items():
         box = Rectangle((left, bottom), width, height, facecolor="white", edgecolor=colour, linewidth=1.8)
@@ -154,12 +154,33 @@ def self_attention(ax: Axes) -> None:
     arrow(ax, (4.55, 2.9), (6.55, 1.75), ATTENTION)
     arrow(ax, (4.55, 0.0), (6.55, 1.15), ATTENTION)
     ax.text(7.6, 2.6, "Q Kᵀ / √d", ha="center", va="bottom", fontsize=11)
-    arrow(ax, (8.65, 1.45), (10.05, 1.45), ATTENTION)
-    ax.text(9.35, 1.6, "softmax", ha="center", va="bottom", fontsize=10)
-    ax.text(11.1, 2.6, "each row sums to 1", ha="center", va="bottom", fontsize=11)
-    arrow(ax, (12.15, 1.2), (13.55, 0.3), LOOK)
-    arrow(ax, (4.55, -2.9), (13.55, -0.45), LOOK)
-    ax.text(14.25, 1.15, "weights · V", ha="center", va="bottom", fontsize=11)
+    frame = {"boxstyle": "square,pad=0.35", "facecolor": "white", "edgecolor": OTHER, "linestyle": "--"}
+    ax.plot([8.65, 9.3], [1.45, 1.45], color=ATTENTION)
+    ax.text(9.45, 1.45, "mask", ha="center", va="center", fontsize=10, color=OTHER, bbox=frame, zorder=3)
+    ax.text(9.45, 0.75, "if there is one", ha="center", va="center", fontsize=9, color=OTHER)
+    arrow(ax, (9.6, 1.45), (11.55, 1.45), ATTENTION)
+    ax.text(10.75, 1.6, "softmax", ha="center", va="bottom", fontsize=10)
+    ax.text(12.6, 2.6, "each row sums to 1", ha="center", va="bottom", fontsize=11)
+    arrow(ax, (13.65, 1.2), (15.05, 0.3), LOOK)
+    arrow(ax, (4.55, -2.9), (15.05, -0.45), LOOK)
+    ax.text(15.75, 1.15, "weights · V", ha="center", va="bottom", fontsize=11)
+
+
+def leak_in_two_steps(ax: Axes) -> None:
+    """Three words in two layers: what t must not see of t + 1 comes to it by way of a third word."""
+    ax.set(xlim=(-0.9, 2.6), ylim=(-0.75, 2.5))
+    ax.axis("off")
+    for x, word in enumerate(("s", "t", "t + 1")):
+        ax.text(x, -0.45, word, ha="center", va="center")
+        ax.plot([x] * 3, range(3), "o", color=OTHER, markersize=7)
+    for y, name in enumerate(("input", "layer 1", "layer 2")):
+        ax.text(-0.25, y, name, ha="right", va="center", fontsize=9, color=OTHER)
+    for start, end in (((2, 0), (0, 1)), ((0, 1), (1, 2))):
+        style = {"arrowstyle": "-|>", "color": LOOK, "linewidth": 2, "shrinkA": 5, "shrinkB": 5}
+        ax.annotate("", end, start, arrowprops=style)
+    for y in (0, 1):
+        ax.plot([2, 1], [y, y + 1], color=OTHER, linestyle=":", linewidth=1)
+        ax.text(1.5, y + 0.5, "✗", ha="center", va="center")
 
 
 def _strips(ax: Axes, corner: tuple[float, float], size: tuple[float, float], colours: Iterable[str]) -> None:

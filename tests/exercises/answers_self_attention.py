@@ -232,6 +232,13 @@ def partner_weights(colours, margin):
     return margin * W_Q, torch.eye(d)
 
 
+@wrong("3.2", "a constant instead of the margin", says="The right shoe wins, but by")
+def partner_weights(colours, margin):
+    W_Q = 1000 * torch.eye(colours + 2)
+    W_Q[colours:] = W_Q[colours:].flip(0)
+    return W_Q, torch.eye(colours + 2)
+
+
 @wrong("3.2", "one matrix", says="Expected two tensors to be returned, W_Q and W_K")
 def partner_weights(colours, margin):
     return torch.eye(colours + 2)
@@ -490,6 +497,14 @@ def reach(masks):
     seen = masks[0]
     for mask in masks[1:]:
         seen = seen | (mask.float() @ seen.float() > 0)
+    return seen
+
+
+@wrong("3.5", "the first mask is changed", says="It changes its input masks in place")
+def reach(masks):
+    seen = masks[0]
+    for mask in masks[1:]:
+        seen |= mask.float() @ seen.float() > 0
     return seen
 
 

@@ -1,4 +1,4 @@
-"""What lesson 03 alone uses: weights set by hand, a gradient by hand, ways through layers, a sign test."""
+"""What lesson 03 alone uses: weights set by hand, a gradient by hand, ways through layers, an interval."""
 
 import pytest
 import torch
@@ -8,15 +8,17 @@ from course_lib import viz
 from course_lib.lessons.self_attention import (
     attention_gradients,
     draw_by_width,
+    draw_head,
     draw_matrix,
     draw_prices,
+    draw_senses,
     draw_trainings,
+    interval_by_group,
     nearest_is_right,
     operations_beside_slide,
     partner_weights,
     prices_of_layers,
     reach,
-    sign_test,
 )
 from course_lib.models.attention import attention, causal_mask
 
@@ -50,18 +52,21 @@ def test_a_word_that_is_hidden_comes_back_in_the_second_layer():
     assert torch.equal(reach([causal_mask(5, 5)] * 3), causal_mask(5, 5))
 
 
-def test_sign_test():
-    first, second = torch.tensor([1, 1, 1, 1, 1, 0]), torch.tensor([1, 0, 0, 0, 0, 0])
-    assert sign_test(first, second) == (4, 0, 2 / 16)
-    assert sign_test(second, first) == (0, 4, 2 / 16)
-    assert sign_test(first, first) == (0, 0, 1.0)
+def test_the_interval_draws_whole_groups():
+    groups = torch.arange(60) % 12
+    assert interval_by_group(torch.ones(60), groups) == (1.0, 1.0)
+    low, high = interval_by_group((groups < 6).float(), groups)  # twelve items, not sixty
+    assert low == pytest.approx(0.25, abs=0.03)
+    assert high == pytest.approx(0.75, abs=0.03)
 
 
 def test_nearest_is_right():
-    vectors = torch.tensor([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
-    assert nearest_is_right(vectors, torch.tensor([0, 0, 1, 1])).tolist() == [1, 1, 1, 1]
-    assert nearest_is_right(vectors, torch.tensor([0, 1, 0, 1])).tolist() == [0, 0, 0, 0]
-    assert nearest_is_right(torch.ones(4, 2), torch.tensor([0, 0, 1, 1])).tolist() == pytest.approx([1 / 3] * 4)
+    vectors, names = torch.tensor([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.1, 1.0]]), torch.arange(4)
+    assert nearest_is_right(vectors, torch.tensor([0, 0, 1, 1]), names).tolist() == [1, 1, 1, 1]
+    assert nearest_is_right(vectors, torch.tensor([0, 1, 0, 1]), names).tolist() == [0, 0, 0, 0]
+    assert nearest_is_right(torch.ones(4, 2), torch.tensor([0, 0, 1, 1]), names).tolist() == pytest.approx([1 / 3] * 4)
+    same_name = torch.tensor([0, 0, 1, 1])  # the nearest of the same name does not count
+    assert nearest_is_right(vectors, torch.tensor([0, 0, 1, 1]), same_name).tolist() == [0, 0, 0, 0]
 
 
 def test_parameters_are_not_kept():
@@ -81,9 +86,21 @@ def test_the_drawings_show_every_line():
     draw_by_width(axes[0, 0], {"a": [0.1, 0.2], "b": [0.3, 0.4]}, [4, 8], y="weight", level=0.1)
     assert len(axes[0, 0].lines) == 3
     draw_trainings(axes[0, 1], "d = 8", [0.1, 1.0], {"scale": torch.rand(2, 5)}, even=0.2)
-    assert len(axes[0, 1].lines) == 5 + 3
+    assert len(axes[0, 1].lines) == 3
+    assert len(axes[0, 1].collections) == 1  # the band
     draw_matrix(axes[0, 2], "weights", torch.eye(2), ["a", "b"], ["c", "d"])
     assert [label.get_text() for label in axes[0, 2].get_xticklabels()] == ["c", "d"]
+    fig_of_senses, ax = viz.figure()
+    draw_senses(ax, {"broke": [torch.ones(4)] * 7}, {"chance": 0.2})
+    assert len(ax.lines) == 2
+    viz.show(fig_of_senses, alt="A line.")
     draw_prices(axes[1], {4: prices_of_layers(4, 8), 8: prices_of_layers(8, 8)})
     assert [len(ax.lines) for ax in axes[1]] == [3, 4, 4]
     viz.show(fig, alt="Lines.")
+
+
+def test_every_tensor_of_a_head_is_drawn():
+    _, axes = viz.figure(rows=3, columns=4)
+    X, W, made = torch.ones(4, 4), [torch.ones(2, 4)] * 3, [torch.ones(4, 2)] * 3
+    draw_head(axes, X, W, made, torch.ones(4, 4) / 4, torch.ones(4, 2), ["walk", "by", "river", "bank"], list("mwcp"))
+    assert [len(ax.images) for ax in axes.flat] == [1] * 4 + [0] + [1] * 7
