@@ -56,6 +56,7 @@ A room is a folder or a file of this level. It imports only rooms above it, from
     viz/                    pictures, each with alt text
         figures.py          curves, heat maps, bars, tables: one look
         diagrams.py         boxes and arrows
+        translators.py      recurrent translators, one look in numbers, the hops of a memory
         trees.py            trees of continuations
         bertviz.py          BertViz without a network
     lab/                    what a notebook talks to: Lab(lesson)

@@ -1,19 +1,19 @@
-"""Exercises of lesson 02: a score, a softmax that hides, a context vector, alignment error, one look into a memory."""
+"""Exercises of lesson 02: a control, a score, a softmax that hides, a context vector, vectors by hand, alignment error."""
 
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from course_lib.lab.grading import Check, Exercise, Wrong
-from course_lib.lab.ladder import Ladder, edits
+from course_lib.lab.grading import Check, Exercise, Wrong, describe
+from course_lib.lab.ladder import Ladder, edits, signature_check
+from course_lib.lessons.attention import reversing_vectors, source_blind
 from course_lib.measure.metrics import alignment_error_rate
 from course_lib.models.attention import additive_score, context_vector, masked_softmax
-from course_lib.models.memory_network import hop
 
 MASK_MAY_BE_NONE = ("NoneType", "`mask` may be `None`: then nothing is hidden.")
 KEYS_NOT_TURNED = (
-    "[2, 5] but got: [2, 4]",  # of the first case, in 2.3 and 2.5: d = 5, 4 keys or facts
+    "[2, 5] but got: [2, 4]",  # of the first case of 2.4: d = 5, 4 keys
     "The keys of a sentence are (keys, d): to multiply by them, turn their last two dimensions, `transpose(1, 2)`.",
 )
 NOT_A_NUMBER = (
@@ -46,6 +46,98 @@ def _hidden_rows(cases: Sequence[tuple], mask_at: int) -> Check:
 
 # --- 2.1 ---
 
+
+def _blind_cases() -> list[tuple]:
+    """Batches of other sizes, lengths and words; in the first no number of words is 1, and no word is 0."""
+    generator, cases = torch.Generator().manual_seed(0), []
+    for batch, longest, target in ((3, 5, 4), (2, 7, 6), (4, 2, 3)):
+        lengths = torch.randint(2, longest + 1, (batch,), generator=generator)
+        lengths[0] = longest
+        source = torch.randint(1, 9, (batch, longest), generator=generator)
+        before = torch.randint(9, (batch, target), generator=generator)
+        cases.append((source.masked_fill(torch.arange(longest) >= lengths[:, None], 0), lengths, before))
+    return cases
+
+
+def _three_tensors(answer: Callable) -> None:
+    for source, lengths, before in _blind_cases():
+        got = answer(source.clone(), lengths.clone(), before.clone())
+        if not isinstance(got, tuple | list) or len(got) != 3 or not all(isinstance(x, Tensor) for x in got):
+            raise Wrong(
+                f"Expected three tensors to be returned, source, lengths and before; got {describe(got)}."
+            )
+        names = ("source", "lengths", "before")
+        for name, given, new in zip(names, (source, lengths, before), got, strict=True):
+            if new.dim() != given.dim() or len(new) != len(given):
+                shape = f"({len(given)}, …)" if given.dim() == 2 else f"({len(given)})"
+                raise Wrong(f"{name} must be of shape {shape}, a row for each sentence; got {tuple(new.shape)}.")
+            if new.dtype != torch.int64:
+                raise Wrong(f"{name} must hold whole numbers (torch.int64), word numbers or counts; got {new.dtype}.")
+
+
+def _target_kept(answer: Callable) -> None:
+    for source, lengths, before in _blind_cases():
+        if not torch.equal(answer(source, lengths, before)[2], before):
+            raise Wrong("The decoder must still be told its words so far: hand `before` on as it is.")
+
+
+def _can_be_read(answer: Callable) -> None:
+    for case in _blind_cases():
+        source, lengths, _ = answer(*case)
+        if source.shape[1] < 1 or (lengths < 1).any():
+            raise Wrong("An encoder needs one word at least: give every sentence the same one, with length 1.")
+        if (lengths > source.shape[1]).any():
+            raise Wrong("A length is larger than the source has places.")
+        if (source < 0).any() or (source > 8).any():
+            raise Wrong("A word number must be in the vocabulary: 0 is always there.")
+
+
+def _says_nothing(answer: Callable) -> None:
+    seen = [answer(*case)[:2] for case in _blind_cases()]
+    for source, lengths in seen:
+        for row in range(len(source)):
+            if not torch.equal(source[row, : lengths[row]], source[0, : lengths[0]][: lengths[row]]):
+                raise Wrong("Two sentences of a batch are still read as different words.")
+        if (lengths != lengths[0]).any():
+            raise Wrong(
+                "The words are gone, but not how many there were: the encoder makes as many steps as `lengths` says, "
+                "and a long English sentence has a long translation."
+            )
+        if (source != source[0]).any():
+            raise Wrong("Beyond the length there still are different words: let nothing of the source get in.")
+    first, _ = seen[0]
+    for source, lengths in seen[1:]:
+        if source.shape[1] != first.shape[1] or lengths[0] != seen[0][1][0]:
+            raise Wrong(
+                "Each batch is cut at its own longest sentence, so its width, too, tells of the source: every sentence "
+                "of every batch must get the same, whatever was read."
+            )
+        if (source[0] != first[0]).any():
+            raise Wrong("Sentences of different batches are read as different words: take one word for all.")
+
+
+blind = Exercise(
+    id="2.1",
+    title="the source-blind control",
+    reference=source_blind,
+    checks=[
+        signature_check(source_blind),
+        _three_tensors,
+        Ladder(source_blind, _blind_cases(), returns=["source", "lengths", "before"]).inputs_kept,
+        _target_kept,
+        _can_be_read,
+        _says_nothing,
+    ],
+    nudge="Three things tell of the source: its words, how many they are, and how wide the batch is.",
+    sketch="""
+        source: one column, filled with one and the same word number, such as 0      (batch, 1)
+        lengths: 1 for every sentence                                                (batch)
+        before: as it is
+        """,
+)
+
+# --- 2.2 ---
+
 SIZES = ((2, 3, 4, 5, 6), (1, 2, 5, 3, 4), (3, 1, 2, 4, 7))  # batch, queries, keys, d, a: a wrong axis shows
 
 
@@ -61,7 +153,7 @@ def _score_crossed(q, keys, W, v):
 
 
 score = Exercise(
-    id="2.1",
+    id="2.2",
     title="additive score",
     reference=additive_score,
     checks=Ladder(
@@ -125,7 +217,7 @@ score = Exercise(
         """,
 )
 
-# --- 2.2 ---
+# --- 2.3 ---
 
 
 def _softmax_cases() -> list[tuple]:
@@ -178,7 +270,7 @@ def _over_dimension(dim: int, sentence: str) -> str:
 TURNED_ROUND = "The mask is turned round: True is what may be seen. Hide where it is False, `~mask`."
 HIDDEN = "scores.masked_fill(~mask, lowest)"
 softmax = Exercise(
-    id="2.2",
+    id="2.3",
     title="masked softmax",
     reference=masked_softmax,
     checks=Ladder(
@@ -230,7 +322,7 @@ softmax = Exercise(
         """,
 )
 
-# --- 2.3 ---
+# --- 2.4 ---
 
 
 def turned_dot(q: Tensor, states: Tensor) -> Tensor:
@@ -252,7 +344,7 @@ AS_THEY_ARE = "Weights (batch, queries, keys) times states (batch, keys, d) fit 
 
 
 context = Exercise(
-    id="2.3",
+    id="2.4",
     title="context vector",
     reference=context_vector,
     checks=Ladder(
@@ -326,7 +418,80 @@ context = Exercise(
         """,
 )
 
-# --- 2.4 ---
+# --- 2.5 ---
+
+REVERSALS = [([3, 5, 4], 5, 6.0), ([2, 7], 7, 1.0), ([1, 4, 9, 6], 9, 10.0), ([2], 2, 3.0)]  # lengths, longest, margin
+
+
+def _two_numbers_each(answer: Callable) -> None:
+    for lengths, longest, margin in REVERSALS:
+        got = answer(torch.tensor(lengths), longest, margin)
+        if not isinstance(got, tuple | list) or len(got) != 2 or not all(isinstance(x, Tensor) for x in got):
+            raise Wrong(f"Expected two tensors to be returned, q and keys; got {describe(got)}.")
+        wanted = {"q": (len(lengths), longest, 2), "keys": (longest, 2)}
+        for (name, shape), tensor in zip(wanted.items(), got, strict=True):
+            if tensor.shape != shape:
+                raise Wrong(f"With lengths {lengths} and longest {longest} expected {name} of shape {shape}; "
+                            f"got {tuple(tensor.shape)}.")
+            if tensor.dtype != torch.float32:
+                raise Wrong(f"{name} must be torch.float32; got {tensor.dtype}.")
+            if not tensor.isfinite().all():
+                raise Wrong(f"{name} holds {'NaN' if tensor.isnan().any() else 'an infinity'}.")
+
+
+def _looks_backwards(answer: Callable) -> None:
+    for lengths, longest, margin in REVERSALS:
+        q, keys = answer(torch.tensor(lengths), longest, margin)
+        for row, n in enumerate(lengths):
+            scores = (q[row] @ keys.T)[:n, :n]  # steps that write, places that hold a word
+            best, wanted = scores.argmax(dim=-1), torch.arange(n - 1, -1, -1)
+            if torch.equal(best, wanted):
+                continue
+            if torch.equal(best, torch.arange(n)):
+                raise Wrong(f"This copies: step t looks at place t. Of {n} words step 0 must look at place {n - 1}.")
+            if n < longest and torch.equal(best, (longest - 1 - torch.arange(n)).clamp(max=n - 1)):
+                raise Wrong(f"Step 0 looks for place {longest - 1}, the last of the longest sentence; a sentence of "
+                            f"{n} words ends at place {n - 1}.")
+            if torch.equal(best, (wanted + 1).clamp(max=n - 1)):
+                raise Wrong(f"One place too far to the right: of {n} words step 0 must look at place {n - 1}.")
+            if len(best.unique()) <= 2 and n > 2:
+                raise Wrong("Only the ends are found: with scores that rise or fall along a straight line no place "
+                            "between them can win. Which curve has its top in the middle?",
+                            torch.eye(n)[wanted], scores)
+            step = int((best != wanted).nonzero()[0])
+            raise Wrong(f"Of {n} words, step {step} must look at place {int(wanted[step])}; its largest score is at "
+                        f"place {int(best[step])}.", torch.eye(n)[wanted], scores)
+
+
+def _sharp_enough(answer: Callable) -> None:
+    for lengths, longest, margin in REVERSALS:
+        q, keys = answer(torch.tensor(lengths), longest, margin)
+        for row, n in enumerate(lengths):
+            scores, right = q[row, :n] @ keys.T, torch.arange(n - 1, -1, -1)[:, None]
+            rest = scores.scatter(1, right, float("-inf"))[:, :n]
+            lead = (scores.gather(1, right)[:, 0] - rest.amax(dim=-1)).min().item()
+            if lead < margin - 1e-3:
+                raise Wrong(
+                    f"The right place wins, but by {lead:.3g} only: with margin {margin:g} its score must lie "
+                    f"{margin:g} above every other, at every step of every sentence (here of {n} words)."
+                )
+
+
+backwards = Exercise(
+    id="2.5",
+    title="a decoder that reverses",
+    reference=reversing_vectors,
+    checks=[signature_check(reversing_vectors), _two_numbers_each, _looks_backwards, _sharp_enough],
+    nudge="Let p be the place that you want. Which curve over the places j is highest at p? Multiply −(j − p)² out.",
+    sketch="""
+        p = length − 1 − t, for each sentence and each step                (batch, longest)
+        −(j − p)² = 2 p j − j² − p², and p² is the same for all places j: a softmax does not see it
+        so the key of place j is (j, −j²), and the query for place p is (2 p, 1)
+        the place beside p scores 1 less, any other still less: multiply the query by the margin
+        """,
+)
+
+# --- 2.6 ---
 
 SURE, POSSIBLE = {(0, 0), (1, 2), (2, 1), (3, 3)}, {(3, 4), (2, 2)}
 ALIGNMENTS = [  # sure, possible, predicted
@@ -362,7 +527,7 @@ def _ends_of_the_scale(answer: Callable) -> None:
 
 
 error_rate = Exercise(
-    id="2.4",
+    id="2.6",
     title="alignment error rate",
     reference=alignment_error_rate,
     checks=Ladder(
@@ -409,103 +574,4 @@ error_rate = Exercise(
         """,
 )
 
-# --- 2.5 ---
-
-
-def _hop_cases() -> list[tuple]:
-    cases = []
-    for seed, (batch, facts, d) in enumerate(((2, 4, 5), (3, 2, 4), (1, 6, 3))):
-        q, keys, values = _random(seed, (batch, d), (batch, facts, d), (batch, facts, d))
-        lengths = torch.arange(batch) + facts - 2  # in the second case one story is empty
-        cases.append((q, keys, values, torch.arange(facts) < lengths[:, None]))
-    cases[2] = (*cases[2][:3], None)
-    return cases
-
-
-OWN_STORY = (
-    "Each question meets the facts of every story: give q a dimension of its own, `q[:, None]`, and drop it in the "
-    'end; or `torch.einsum("bd,bnd->bn", q, keys)`.'
-)
-ONE_STORY = (
-    "The number of dimensions differs from what the product needs. With a single story a bare `.squeeze()` takes the "
-    "batch away too: name the dimension, `.squeeze(-1)`."
-)
-OVER_THE_BATCH = "The softmax runs over the batch: take it over the facts of one story, the last dimension."
-DOT = 'torch.einsum("bd,bnd->bn", q, keys)'
-SUM = 'torch.einsum("bn,bnd->bd", weights, values)'
-FILLED = f"({DOT} if mask is None else {DOT}.masked_fill(~mask, -1e30))"
-MASK_TURNED = "None if mask is None else mask[:, None]"
-look = Exercise(
-    id="2.5",
-    title="one hop",
-    reference=hop,
-    checks=Ladder(
-        hop,
-        _hop_cases(),
-        returns=["question", "weights"],
-        slips=edits(
-            hop,
-            f"""
-            q + → · The old question is lost: add what was read to it, q + Σ a v. (The slide in S3 has q ← aV.)
-            weights, values) → weights, keys)
-            · The keys are read; they only find the place. What is read are the values.
-            q, keys) → q, values) · The question is compared with the values; it is compared with the keys.
-            q, keys) → q, values) ; weights, values) → weights, keys)
-            · Keys and values are swapped: compare with the keys, read the values.
-            masked_softmax({DOT}, mask) → {DOT}.softmax(dim=-1)
-            · The mask is not used: facts that are not there count.
-            masked_softmax({DOT}, mask) → {DOT} * (1 if mask is None else mask)
-            · The softmax is missing: the scores are used as weights.
-            {DOT} → {DOT} / q.shape[-1] ** 0.5
-            · The scores are divided by √d; memory networks take q · k as it is.
-            q + {SUM}, weights → weights, q + {SUM}
-            · The two results are in the wrong order: the new question, then the weights.
-            q + → q * · The question is multiplied by what was read; add the two.
-            q + {SUM} → (q + {SUM}) / 2 · The mean of the two is taken; their plain sum is asked for.
-            q + {SUM} → torch.tanh(q + {SUM}) · There is a tanh too many: the new question is q plus what was read.
-            values), weights → values), {DOT}
-            · The scores are returned in the place of the weights: return what the softmax gave.
-            {DOT} → q @ keys.transpose(1, 2) ; {SUM} → weights @ values · {OWN_STORY}
-            {DOT}, mask → q @ keys.transpose(1, 2), {MASK_TURNED} ; {SUM} → weights @ values · {OWN_STORY}
-            {DOT} → (keys @ q.T)[..., 0] · {OWN_STORY}
-            {DOT} → (keys @ q.T).sum(dim=-1) · {OWN_STORY}
-            {DOT} → (keys @ q.T).mean(dim=-1) · {OWN_STORY}
-            {DOT}, mask → q[:, None] @ keys.transpose(1, 2), {MASK_TURNED} ; q + {SUM} → q[:, None] + weights @ values
-            · The dimension that q was given for the product is left over: `[:, 0]` takes it away.
-            masked_softmax({DOT}, mask) → {FILLED}.softmax(dim=-1)
-            · In a story without facts the weights must be 0; yours are spread evenly over what is not there.
-            , mask) → , None if mask is None else ~mask) · The mask is turned round: True is where there is a fact.
-            {SUM} → {SUM.replace("weights", DOT)}
-            · The values are weighed by the scores; weigh them by what the softmax gave.
-            {SUM} → (weights[..., None] * values).mean(dim=1)
-            · The weighted values are averaged; sum them up, since the weights sum to 1 already.
-            masked_softmax({DOT}, mask) → {DOT}.softmax(dim=0) · {OVER_THE_BATCH}
-            masked_softmax({DOT}, mask) → {DOT}.softmax(dim=0) * (1 if mask is None else mask) · {OVER_THE_BATCH}
-            masked_softmax({DOT}, mask) → {FILLED}.softmax(dim=0) · {OVER_THE_BATCH}
-            masked_softmax({DOT}, mask) → {FILLED}.softmax(dim=0) * (1 if mask is None else mask) · {OVER_THE_BATCH}
-            """,
-        ),
-    ).extended(_hidden_rows(_hop_cases(), mask_at=3), before="finite"),
-    crashes=[
-        MASK_MAY_BE_NONE,
-        (
-            "shapes cannot be multiplied",
-            'One question meets all facts of its story: `torch.einsum("bd,bnd->bn", q, keys)`.',
-        ),
-        ("size mismatch", 'One question meets all facts of its story: `torch.einsum("bd,bnd->bn", q, keys)`.'),
-        KEYS_NOT_TURNED,
-        *(
-            (part, ONE_STORY)
-            for part in ("[1, 1] but got: [1, 6]", "number of subscripts in the equation", "a 3D tensor")
-        ),
-    ],
-    nudge="Dot products with all keys, your masked softmax, the weighted mean of the values; then do not forget q.",
-    sketch="""
-        scores: the dot product of q with each key            (batch, facts)
-        weights: their masked softmax over the facts          (batch, facts)
-        read: the values, weighted and summed                 (batch, d)
-        return q + read, weights
-        """,
-)
-
-EXERCISES = [score, softmax, context, error_rate, look]
+EXERCISES = [blind, score, softmax, context, backwards, error_rate]

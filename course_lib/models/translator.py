@@ -63,7 +63,8 @@ class RNNTranslator(Translator):
     """A GRU reads the source into its last state; a second GRU starts from there and writes (Sutskever et al. 2014).
 
     With ``attention`` the decoder also looks back at all states of the encoder (Luong et al. 2015): by the general
-    score, or by the `Alignment` that is given. ``look`` reads the states.
+    score, or by the `Alignment` that is given. ``look`` reads the states. With ``bidirectional`` half of the encoder's
+    numbers come from a GRU that reads from the end (Bahdanau et al. 2015).
     """
 
     def __init__(
@@ -74,9 +75,11 @@ class RNNTranslator(Translator):
         attention: bool | Alignment,
         dropout: float = 0.0,
         look: Callable = context_vector,
+        bidirectional: bool = False,
     ):
         super().__init__(source_words, target_words, d)
-        self.encoder, self.decoder = nn.GRU(d, d, batch_first=True), nn.GRU(d, d, batch_first=True)
+        self.encoder = nn.GRU(d, d // 2 if bidirectional else d, batch_first=True, bidirectional=bidirectional)
+        self.decoder = nn.GRU(d, d, batch_first=True)
         self.dropout = nn.Dropout(dropout)
         self.score = Alignment("general", d, longest=10**6) if attention is True else attention or None
         self.combine = nn.Linear(2 * d, d) if attention else None
@@ -84,7 +87,13 @@ class RNNTranslator(Translator):
 
     def encode(self, source: Tensor, lengths: Tensor) -> Encoded:
         mask = self._mask(source, lengths)
-        states, _ = self.encoder(self.dropout(self.source_embed(source)))
+        x = self.dropout(self.source_embed(source))
+        if self.encoder.bidirectional:  # packed, or the GRU from the end would begin with what is filled up
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            states, ends = self.encoder(packed)
+            states, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])
+            return Encoded(states, mask, torch.cat([*ends], dim=-1)[None])
+        states, _ = self.encoder(x)
         last = states[torch.arange(len(source), device=source.device), lengths - 1]  # after the last true token
         return Encoded(states, mask, last[None].contiguous())
 

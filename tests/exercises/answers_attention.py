@@ -15,7 +15,8 @@ EQUIVALENT = {
     "2.1": {},
     "2.2": {},
     "2.3": {},
-    "2.4": {
+    "2.4": {},
+    "2.6": {
         "A, S = (predicted, set(sure))": SETS,
         "A, S = (set(predicted), sure)": SETS,
         **{
@@ -46,10 +47,10 @@ EQUIVALENT = {
 }
 
 
-# --- 2.1 additive score: right --------------------------------------------------------------------------------------
+# --- 2.2 additive score: right --------------------------------------------------------------------------------------
 
 
-@right("2.1", "all pairs joined")
+@right("2.2", "all pairs joined")
 def additive_score(q, keys, W, v):
     batch, queries, d = q.shape
     n = keys.shape[1]
@@ -58,7 +59,7 @@ def additive_score(q, keys, W, v):
     return torch.tanh(torch.cat([left, right], dim=-1) @ W.T) @ v
 
 
-@right("2.1", "einsum")
+@right("2.2", "einsum")
 def additive_score(q, keys, W, v):
     d = q.shape[-1]
     a = torch.einsum("bqd,ad->bqa", q, W[:, :d])
@@ -66,7 +67,7 @@ def additive_score(q, keys, W, v):
     return torch.einsum("bqka,a->bqk", torch.tanh(a.unsqueeze(2) + b.unsqueeze(1)), v)
 
 
-@right("2.1", "pair by pair")
+@right("2.2", "pair by pair")
 def additive_score(q, keys, W, v):
     sentences = []
     for b in range(len(q)):
@@ -77,14 +78,14 @@ def additive_score(q, keys, W, v):
     return torch.stack(sentences)
 
 
-@right("2.1", "F.linear, sum by hand")
+@right("2.2", "F.linear, sum by hand")
 def additive_score(q, keys, W, v):
     d = q.size(2)
     total = nn.functional.linear(q, W[:, :d]).unsqueeze(2) + nn.functional.linear(keys, W[:, d:]).unsqueeze(1)
     return (total.tanh() * v).sum(dim=-1)
 
 
-@right("2.1", "into zeros")
+@right("2.2", "into zeros")
 def additive_score(q, keys, W, v):
     scores = torch.zeros(len(q), q.shape[1], keys.shape[1])
     for b in range(len(q)):
@@ -94,48 +95,48 @@ def additive_score(q, keys, W, v):
     return scores
 
 
-# --- 2.1 wrong ------------------------------------------------------------------------------------------------------
+# --- 2.2 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("2.1", "no tanh", says="The tanh is missing")
+@wrong("2.2", "no tanh", says="The tanh is missing")
 def additive_score(q, keys, W, v):
     d = q.shape[-1]
     return ((q @ W[:, :d].T)[:, :, None] + (keys @ W[:, d:].T)[:, None]) @ v
 
 
-@wrong("2.1", "W without transpose", says="multiply from the right by the transpose")
+@wrong("2.2", "W without transpose", says="multiply from the right by the transpose")
 def additive_score(q, keys, W, v):
     return torch.tanh(q @ W) @ v
 
 
-@wrong("2.1", "joined as they come", says="bring both to (batch, queries, keys, d)")
+@wrong("2.2", "joined as they come", says="bring both to (batch, queries, keys, d)")
 def additive_score(q, keys, W, v):
     return torch.tanh(torch.cat([q, keys], dim=-1) @ W.T) @ v
 
 
-@wrong("2.1", "query forgotten", says="The query does not enter")
+@wrong("2.2", "query forgotten", says="The query does not enter")
 def additive_score(q, keys, W, v):
     d = q.shape[-1]
     scores = torch.tanh(keys @ W[:, d:].T) @ v
     return scores[:, None].expand(-1, q.shape[1], -1)
 
 
-@wrong("2.1", "W cut at a", says="The left half of W has as many columns as a query has entries")
+@wrong("2.2", "W cut at a", says="The left half of W has as many columns as a query has entries")
 def additive_score(q, keys, W, v):
     a = len(W)
     return torch.tanh((q @ W[:, :a].T)[:, :, None] + (keys @ W[:, a:].T)[:, None]) @ v
 
 
-@wrong("2.1", "W cut across", says="W is cut across, into rows; the part of the query is its left half")
+@wrong("2.2", "W cut across", says="W is cut across, into rows; the part of the query is its left half")
 def additive_score(q, keys, W, v):
     W_q, W_k = W.chunk(2, 0)
     return torch.tanh((q @ W_q.T)[:, :, None] + (keys @ W_k.T)[:, None]) @ v
 
 
-# --- 2.2 masked softmax: right --------------------------------------------------------------------------------------
+# --- 2.3 masked softmax: right --------------------------------------------------------------------------------------
 
 
-@right("2.2", "by hand")
+@right("2.3", "by hand")
 def masked_softmax(scores, mask):
     if mask is None:
         mask = torch.ones_like(scores, dtype=torch.bool)
@@ -144,7 +145,7 @@ def masked_softmax(scores, mask):
     return e / e.sum(dim=-1, keepdim=True).clamp(min=1e-30)
 
 
-@right("2.2", "where, and a very low number")
+@right("2.3", "where, and a very low number")
 def masked_softmax(scores, mask):
     if mask is None:
         return torch.softmax(scores, dim=-1)
@@ -152,7 +153,7 @@ def masked_softmax(scores, mask):
     return torch.where(mask, torch.softmax(low, dim=-1), torch.zeros_like(scores))
 
 
-@right("2.2", "hidden rows opened first")
+@right("2.3", "hidden rows opened first")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
@@ -162,24 +163,24 @@ def masked_softmax(scores, mask):
     return weights.masked_fill(none, 0.0)
 
 
-@right("2.2", "NaN mended, behind a fill that stops its gradient")
+@right("2.3", "NaN mended, behind a fill that stops its gradient")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
     return scores.masked_fill(~mask, float("-inf")).softmax(-1).nan_to_num(0.0)
 
 
-# --- 2.2 wrong ------------------------------------------------------------------------------------------------------
+# --- 2.3 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("2.2", "minus infinity", says="a softmax over −∞ alone is 0 / 0")
+@wrong("2.3", "minus infinity", says="a softmax over −∞ alone is 0 / 0")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
     return scores.masked_fill(~mask, float("-inf")).softmax(-1)
 
 
-@wrong("2.2", "NaN mended afterwards", says="`nan_to_num` and `where` mend numbers, not gradients")
+@wrong("2.3", "NaN mended afterwards", says="`nan_to_num` and `where` mend numbers, not gradients")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
@@ -187,21 +188,21 @@ def masked_softmax(scores, mask):
     return (scores + hidden).softmax(-1).nan_to_num(0.0)
 
 
-@wrong("2.2", "hidden rows spread evenly", says="yours is spread evenly")
+@wrong("2.3", "hidden rows spread evenly", says="yours is spread evenly")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
     return scores.masked_fill(~mask, -1e9).softmax(-1)
 
 
-@wrong("2.2", "scores times mask", says="A hidden score becomes 0 (set so, or multiplied by the mask), and e⁰ = 1")
+@wrong("2.3", "scores times mask", says="A hidden score becomes 0 (set so, or multiplied by the mask), and e⁰ = 1")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
     return (scores * mask).softmax(-1)
 
 
-@wrong("2.2", "exp overflows", says="exp overflows")
+@wrong("2.3", "exp overflows", says="exp overflows")
 def masked_softmax(scores, mask):
     if mask is None:
         mask = torch.ones_like(scores, dtype=torch.bool)
@@ -210,12 +211,12 @@ def masked_softmax(scores, mask):
     return e / e.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-@wrong("2.2", "None forgotten", says="`mask` may be `None`")
+@wrong("2.3", "None forgotten", says="`mask` may be `None`")
 def masked_softmax(scores, mask):
     return scores.masked_fill(~mask, -1e9).softmax(-1) * mask
 
 
-@wrong("2.2", "in place", says="It changes its input scores in place")
+@wrong("2.3", "in place", says="It changes its input scores in place")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
@@ -223,7 +224,7 @@ def masked_softmax(scores, mask):
     return scores.softmax(-1) * mask
 
 
-@wrong("2.2", "plain exp", says="exp overflows")
+@wrong("2.3", "plain exp", says="exp overflows")
 def masked_softmax(scores, mask):
     if mask is None:
         mask = torch.ones_like(scores, dtype=torch.bool)
@@ -231,7 +232,7 @@ def masked_softmax(scores, mask):
     return e / e.sum(-1, keepdim=True).clamp(min=1e-9)
 
 
-@wrong("2.2", "mask of numbers", says="the mask has to stay Boolean")
+@wrong("2.3", "mask of numbers", says="the mask has to stay Boolean")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
@@ -239,24 +240,24 @@ def masked_softmax(scores, mask):
     return scores.masked_fill(~mask, -1e9).softmax(-1) * mask
 
 
-@wrong("2.2", "−∞ times True", says="weights holds NaN")
+@wrong("2.3", "−∞ times True", says="weights holds NaN")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
     return (scores + ~mask * float("-inf")).softmax(-1)
 
 
-# --- 2.3 context vector: right --------------------------------------------------------------------------------------
+# --- 2.4 context vector: right --------------------------------------------------------------------------------------
 
 
-@right("2.3", "einsum")
+@right("2.4", "einsum")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
     return torch.einsum("bqk,bkd->bqd", weights, states), weights
 
 
-@right("2.3", "bmm, exp by hand")
+@right("2.4", "bmm, exp by hand")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     e = (scores - scores.amax(dim=-1, keepdim=True)).exp()
@@ -265,7 +266,7 @@ def context_vector(q, states, mask, score):
     return torch.bmm(weights, states), weights
 
 
-@right("2.3", "sentence by sentence")
+@right("2.4", "sentence by sentence")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     contexts, all_weights = [], []
@@ -278,31 +279,31 @@ def context_vector(q, states, mask, score):
     return torch.stack(contexts), torch.stack(all_weights)
 
 
-# --- 2.3 wrong ------------------------------------------------------------------------------------------------------
+# --- 2.4 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("2.3", "no softmax", says="they need a softmax")
+@wrong("2.4", "no softmax", says="they need a softmax")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores if mask is None else scores * mask
     return weights @ states, weights
 
 
-@wrong("2.3", "minus infinity", says="a softmax over −∞ alone is 0 / 0")
+@wrong("2.4", "minus infinity", says="a softmax over −∞ alone is 0 / 0")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(-1)
     return weights @ states, weights
 
 
-@wrong("2.3", "context alone", says="Expected context and weights to be returned")
+@wrong("2.4", "context alone", says="Expected context and weights to be returned")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
     return weights @ states
 
 
-@wrong("2.3", "hard look", says="a hard look: take the weighted mean of all")
+@wrong("2.4", "hard look", says="a hard look: take the weighted mean of all")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
@@ -310,48 +311,48 @@ def context_vector(q, states, mask, score):
     return torch.stack([states[b, best[b]] for b in range(len(states))]), weights
 
 
-@wrong("2.3", "divided once more", says="do not divide by the number of states")
+@wrong("2.4", "divided once more", says="do not divide by the number of states")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
     return (weights[..., None] * states[:, None]).mean(dim=2), weights
 
 
-@wrong("2.3", "states turned", says="fit as they are: do not turn the states")
+@wrong("2.4", "states turned", says="fit as they are: do not turn the states")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
     return weights @ states.transpose(1, 2), weights
 
 
-@wrong("2.3", "weights turned", says="fit as they are: do not turn the weights")
+@wrong("2.4", "weights turned", says="fit as they are: do not turn the weights")
 def context_vector(q, states, mask, score):
     scores = score(q, states)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
     return weights.transpose(1, 2) @ states, weights
 
 
-@wrong("2.3", "a score of its own, keys not turned", says="turn their last two dimensions, `transpose(1, 2)`")
+@wrong("2.4", "a score of its own, keys not turned", says="turn their last two dimensions, `transpose(1, 2)`")
 def context_vector(q, states, mask, score):
     weights = (q @ states).softmax(-1)
     return weights @ states, weights
 
 
-@wrong("2.3", "states first", says="`score` takes (q, states), in this order")
+@wrong("2.4", "states first", says="`score` takes (q, states), in this order")
 def context_vector(q, states, mask, score):
     scores = score(states, q)
     weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
     return weights @ states, weights
 
 
-@wrong("2.3", "None forgotten", says="`mask` may be `None`: then nothing is hidden")
+@wrong("2.4", "None forgotten", says="`mask` may be `None`: then nothing is hidden")
 def context_vector(q, states, mask, score):
     weights = score(q, states).masked_fill(~mask, -1e30).softmax(-1) * mask
     return weights @ states, weights
 
 
 @wrong(
-    "2.3", "mask with one more dimension, None forgotten", says="it is (batch, 1, keys) already, and fits the scores"
+    "2.4", "mask with one more dimension, None forgotten", says="it is (batch, 1, keys) already, and fits the scores"
 )
 def context_vector(q, states, mask, score):
     mask = mask[:, None]
@@ -359,17 +360,17 @@ def context_vector(q, states, mask, score):
     return weights @ states, weights
 
 
-# --- 2.4 alignment error rate: right --------------------------------------------------------------------------------
+# --- 2.6 alignment error rate: right --------------------------------------------------------------------------------
 
 
-@right("2.4", "methods of sets")
+@right("2.6", "methods of sets")
 def alignment_error_rate(sure, possible, predicted):
     allowed = sure.union(possible)
     found = len(predicted.intersection(sure)) + len(predicted.intersection(allowed))
     return 1.0 - found / (len(predicted) + len(sure))
 
 
-@right("2.4", "counting")
+@right("2.6", "counting")
 def alignment_error_rate(sure, possible, predicted):
     right = 0
     for link in predicted:
@@ -381,45 +382,45 @@ def alignment_error_rate(sure, possible, predicted):
     return (total - right) / total
 
 
-@right("2.4", "a tensor")
+@right("2.6", "a tensor")
 def alignment_error_rate(S, P, A):
     P = S | P
     return 1 - torch.tensor(len(A & S) + len(A & P)) / (len(A) + len(S))
 
 
-# --- 2.4 wrong ------------------------------------------------------------------------------------------------------
+# --- 2.6 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("2.4", "one minus forgotten", says="The 1 − is missing")
+@wrong("2.6", "one minus forgotten", says="The 1 − is missing")
 def alignment_error_rate(sure, possible, predicted):
     return (len(predicted & sure) + len(predicted & (sure | possible))) / (len(predicted) + len(sure))
 
 
-@wrong("2.4", "changes its sets", says="It changes its input possible in place: make a new set (no `|=`")
+@wrong("2.6", "changes its sets", says="It changes its input possible in place: make a new set (no `|=`")
 def alignment_error_rate(sure, possible, predicted):
     possible |= sure
     return 1 - (len(predicted & sure) + len(predicted & possible)) / (len(predicted) + len(sure))
 
 
-@wrong("2.4", "sets added", says="Sets know `&` (both), `|` (either) and `len`")
+@wrong("2.6", "sets added", says="Sets know `&` (both), `|` (either) and `len`")
 def alignment_error_rate(sure, possible, predicted):
     return 1 - (len(predicted & sure) + len(predicted & (sure + possible))) / (len(predicted) + len(sure))
 
 
-@wrong("2.4", "nothing predicted", says="If nothing is predicted, the error is 1")
+@wrong("2.6", "nothing predicted", says="If nothing is predicted, the error is 1")
 def alignment_error_rate(sure, possible, predicted):
     precision = len(predicted & (sure | possible)) / len(predicted)
     found = len(predicted & sure)
     return 1 - (found + precision * len(predicted)) / (len(predicted) + len(sure))
 
 
-@wrong("2.4", "a set", says="Expected the error rate to be a number; got a set")
+@wrong("2.6", "a set", says="Expected the error rate to be a number; got a set")
 def alignment_error_rate(sure, possible, predicted):
     return predicted & sure
 
 
 @wrong(
-    "2.4",
+    "2.6",
     "no sure links, always wrong",
     says="If no link is sure and the one predicted is possible, the formula gives 0",
 )
@@ -430,7 +431,7 @@ def alignment_error_rate(sure, possible, predicted):
     return 1 - right / (len(predicted) + len(sure))
 
 
-@wrong("2.4", "no sure links, always right", says="is not even possible, the formula gives 1")
+@wrong("2.6", "no sure links, always right", says="is not even possible, the formula gives 1")
 def alignment_error_rate(sure, possible, predicted):
     if not sure:
         return 0.0
@@ -438,9 +439,9 @@ def alignment_error_rate(sure, possible, predicted):
     return 1 - right / (len(predicted) + len(sure))
 
 
-BANK.edited("2.3", "weights @ states → weights @ q · What is read are the states: `weights @ states`")
+BANK.edited("2.4", "weights @ states → weights @ q · What is read are the states: `weights @ states`")
 BANK.edited(
-    "2.4",
+    "2.6",
     """
     return 1 - → return 0.5 if A == S else 1 - · If exactly the sure links are predicted, the error must be 0.
     return 1 - → return 0.5 if not A else 1 - · If nothing is predicted, the error must be 1; got 0.5.
@@ -449,120 +450,3 @@ BANK.edited(
     len(S)) → 1) · For sure [(0, 0), (1, 2), (2, 1), (3, 3)], possible [(2, 2), (3, 4)] and predicted [(0, 0),
     """,
 )
-
-
-# --- 2.5 one hop: right ---------------------------------------------------------------------------------------------
-
-
-@right("2.5", "matrix products")
-def hop(q, keys, values, mask=None):
-    scores = (keys @ q[:, :, None]).squeeze(-1)
-    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
-    return q + (weights[:, None] @ values).squeeze(1), weights
-
-
-@right("2.5", "story by story")
-def hop(q, keys, values, mask):
-    new, looks = [], []
-    for b in range(len(q)):
-        scores = keys[b] @ q[b]
-        if mask is not None:
-            scores = scores.masked_fill(~mask[b], -1e30)
-        a = torch.softmax(scores, dim=0)
-        a = a if mask is None else a * mask[b]
-        new.append(q[b] + a @ values[b])
-        looks.append(a)
-    return torch.stack(new), torch.stack(looks)
-
-
-@right("2.5", "sums by hand")
-def hop(q, keys, values, mask):
-    scores = (q.unsqueeze(1) * keys).sum(dim=2)
-    e = (scores - scores.amax(dim=1, keepdim=True)).exp()
-    e = e if mask is None else e * mask
-    weights = e / e.sum(dim=1, keepdim=True).clamp(min=1e-20)
-    return (weights.unsqueeze(2) * values).sum(dim=1) + q, weights
-
-
-# --- 2.5 wrong ------------------------------------------------------------------------------------------------------
-
-
-@wrong("2.5", "the slide", says="The slide in S3 has q ← aV")
-def hop(q, keys, values, mask):
-    scores = torch.einsum("bd,bnd->bn", q, keys)
-    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
-    return torch.einsum("bn,bnd->bd", weights, values), weights
-
-
-@wrong("2.5", "minus infinity", says="a softmax over −∞ alone is 0 / 0")
-def hop(q, keys, values, mask):
-    scores = torch.einsum("bd,bnd->bn", q, keys)
-    weights = (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(-1)
-    return q + torch.einsum("bn,bnd->bd", weights, values), weights
-
-
-@wrong("2.5", "question alone", says="Expected question and weights to be returned")
-def hop(q, keys, values, mask):
-    scores = torch.einsum("bd,bnd->bn", q, keys)
-    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
-    return q + torch.einsum("bn,bnd->bd", weights, values)
-
-
-@wrong("2.5", "plain product", says='`torch.einsum("bd,bnd->bn", q, keys)`')
-def hop(q, keys, values, mask):
-    weights = (q @ keys.transpose(1, 2)[0, :2]).softmax(-1)
-    return q + weights @ values, weights
-
-
-@wrong("2.5", "every question with every story", says="Each question meets the facts of every story")
-def hop(q, keys, values, mask):
-    scores = q @ keys.transpose(1, 2)
-    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
-    return q + weights @ values, weights
-
-
-@wrong("2.5", "first question for all", says="Each question meets the facts of every story")
-def hop(q, keys, values, mask):
-    scores = (keys @ q.T)[:, :, 0]
-    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
-    return q + torch.einsum("bn,bnd->bd", weights, values), weights
-
-
-@wrong("2.5", "keys not turned", says="turn their last two dimensions, `transpose(1, 2)`")
-def hop(q, keys, values, mask):
-    weights = (q @ keys).softmax(-1)
-    return q + weights @ values, weights
-
-
-@wrong("2.5", "None forgotten", says="`mask` may be `None`: then nothing is hidden")
-def hop(q, keys, values, mask):
-    weights = torch.einsum("bd,bnd->bn", q, keys).masked_fill(~mask, -1e30).softmax(-1) * mask
-    return q + torch.einsum("bn,bnd->bd", weights, values), weights
-
-
-@wrong("2.5", "squeezes the batch away", says="name the dimension, `.squeeze(-1)`")
-def hop(q, keys, values, mask):
-    scores = (keys @ q[:, :, None]).squeeze()
-    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
-    return q + (weights[:, None] @ values).squeeze(1), weights
-
-
-@wrong("2.5", "squeezes the batch away, einsum", says="name the dimension, `.squeeze(-1)`")
-def hop(q, keys, values, mask):
-    scores = (keys @ q[:, :, None]).squeeze()
-    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
-    return q + torch.einsum("bn,bnd->bd", weights, values), weights
-
-
-@wrong("2.5", "squeezes the batch away, bmm", says="name the dimension, `.squeeze(-1)`")
-def hop(q, keys, values, mask):
-    scores = torch.bmm(keys, q[:, :, None]).squeeze()
-    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
-    return q + torch.bmm(weights[:, None], values).squeeze(1), weights
-
-
-@wrong("2.5", "softmax over the batch, hidden before", says="The softmax runs over the batch")
-def hop(q, keys, values, mask):
-    scores = torch.einsum("bd,bnd->bn", q, keys)
-    weights = (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(dim=0)
-    return q + torch.einsum("bn,bnd->bd", weights, values), weights

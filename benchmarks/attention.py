@@ -1,0 +1,134 @@
+"""The experiments of lesson 02 that take too long for it: other seeds, longer training, memory networks many times.
+
+    python benchmarks/attention.py translators scores hops
+
+trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About a quarter of an hour on one core.
+"""
+
+import csv
+import re
+import sys
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from course_lib import data, runtime
+from course_lib.data.batches import IGNORED, Pairs, with_replacement
+from course_lib.lessons import attention as lesson
+from course_lib.measure import metrics
+from course_lib.models import memory_network as memory
+from course_lib.models.attention import Alignment
+from course_lib.models.translator import RNNTranslator
+from course_lib.training import cosine, fit
+
+FIELDS = ["experiment", "name", "steps", "seed", "group", "value"]
+Rows = Iterator[tuple[str, int, int, str, float]]  # name, steps, seed, group, value
+
+
+class Blind(nn.Module):
+    """A translator that has not read the source."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return self.model(*lesson.source_blind(*inputs))
+
+
+def load_pairs(longest: int = 24) -> tuple[Pairs, Pairs, list[str]]:
+    """Pairs to train on and to test on, and the links of the latter."""
+    splits = {split: data.load("aligned", split, quiet=True)[:] for split in ("train", "test")}
+    full = Pairs(*([text.split() for text in splits["train"][side]] for side in ("en", "es")))
+    made, links = [], []
+    for columns in splits.values():
+        rows = [row for row in zip(columns["en"], columns["es"], columns["links"], strict=True)]
+        rows = [row for row in rows if len(row[0].split()) <= longest]
+        made.append(Pairs([en.split() for en, _, _ in rows], [es.split() for _, es, _ in rows], like=full))
+        links = [row[2] for row in rows]
+    return *made, links
+
+
+def trained(model: nn.Module, pairs: Pairs, steps: int, seed: int, lr: float = 1e-2) -> nn.Module:
+    fit(model, pairs.batches(64), steps=steps, lr=lr, schedule=cosine, seed=seed, progress=False)
+    return model
+
+
+def translators() -> Rows:
+    """Wrong next words by construction and length: three seeds as long as in the lesson, one ten times as long."""
+    train, test, _ = load_pairs()
+    words = len(train.source_words), len(train.target_words)
+    passive = lesson.has_passive(test)
+    for steps, seeds, lr in ((300, (100, 101, 102), 1e-2), (3000, (100,), 3e-3)):
+        for seed in seeds:
+            for name in ("source-blind", "RNN", "attention", "attention, bidirectional"):
+                runtime.seed(seed)
+                score = Alignment("additive", 64, longest=24) if "attention" in name else False
+                model = RNNTranslator(*words, 64, attention=score, bidirectional="bidirectional" in name)
+                model = trained(Blind(model) if name == "source-blind" else model, train, steps, seed, lr)
+                wrong = 1 - metrics.accuracy(model, test.inputs, test.after)
+                for construction, rows in (("actives", ~passive), ("passives", passive)):
+                    for length, share in zip(lesson.LENGTHS, lesson.shares_by_length(wrong, test, rows), strict=True):
+                        if share == share:  # no passive is as short as the shortest sentences
+                            yield name, steps, seed, f"{construction} {length}", share
+
+
+def scores() -> Rows:
+    """The six scores, and cosine with a sharpness, on sentences of up to 9 words: wrong words and alignment error."""
+    train, test, links = load_pairs(longest=9)
+    words = len(train.source_words), len(train.target_words)
+    for seed in (100, 101, 102):
+        for name in (*Alignment.KINDS, "cosine, sharpened"):
+            runtime.seed(seed)
+            score = lesson.SharpCosine(64, 24) if "sharpened" in name else Alignment(name, 64, longest=24)
+            model = trained(RNNTranslator(*words, 64, attention=score), train, 200, seed)
+            wrong = 1 - metrics.accuracy(model, test.inputs, test.after)[test.after != IGNORED].float().mean()
+            with torch.no_grad():
+                places = model.decode(test.before, model.encode(test.source, test.lengths))[1].argmax(dim=-1)
+            yield name, 200, seed, "wrong", wrong.item()
+            yield name, 200, seed, "alignment error", alignment_error(places, test, links)
+
+
+def alignment_error(places: torch.Tensor, pairs: Pairs, links: list[str]) -> float:
+    sets: tuple[set, set, set] = set(), set(), set()
+    for row, (target, text) in enumerate(zip(pairs.targets, links, strict=True)):
+        found = {(int(places[row, j]), j) for j in range(len(target))}
+        for whole, part in zip(sets, (*lesson.gold_links(text), found), strict=True):
+            whole |= {(row, *link) for link in part}
+    return metrics.alignment_error_rate(*sets)
+
+
+def hops() -> Rows:
+    """Right answers of memory networks: hops, with and without a linear start, five starts of as many steps each."""
+    train, test, words, answers = lesson.load_stories()
+    for kind in ("one fact", "two facts", "three facts"):
+        batches = with_replacement(train.inputs, train.targets, train.of_kind(kind), 64)
+        asked = test.some(test.of_kind(kind))
+        for count in (1, 2, 3):
+            for start in ("softmax", "linear start"):
+                for seed in range(100, 105):
+                    network = lesson.trained_memory(batches, len(words), len(answers), count, start, 1000, seed)
+                    right = metrics.accuracy(network, asked.inputs, asked.targets).float().mean().item()
+                    yield f"{count} hops, {start}", 1000, seed, kind, right
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or ["translators", "scores", "hops"]
+    kept = []
+    if lesson.STORED.exists():
+        with lesson.STORED.open(encoding="utf-8", newline="") as file:
+            kept = [row for row in csv.DictReader(file) if row["experiment"] not in wanted]
+    for experiment in wanted:
+        for name, steps, seed, group, value in globals()[experiment]():
+            row = dict(zip(FIELDS, (experiment, name, steps, seed, group, f"{value:.4f}"), strict=True))
+            print(*row.values(), sep=" · ", flush=True)
+            kept.append(row)
+    with lesson.STORED.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept)
+
+
+if __name__ == "__main__":
+    main()
