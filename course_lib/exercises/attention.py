@@ -1,4 +1,4 @@
-"""Exercises of lesson 02: a control, a score, a softmax that hides, a context vector, vectors by hand, alignment error."""
+"""Exercises of lesson 02: a control, a score, a softmax that hides, a context, vectors by hand, alignment error."""
 
 from collections.abc import Callable, Sequence
 
@@ -63,9 +63,7 @@ def _three_tensors(answer: Callable) -> None:
     for source, lengths, before in _blind_cases():
         got = answer(source.clone(), lengths.clone(), before.clone())
         if not isinstance(got, tuple | list) or len(got) != 3 or not all(isinstance(x, Tensor) for x in got):
-            raise Wrong(
-                f"Expected three tensors to be returned, source, lengths and before; got {describe(got)}."
-            )
+            raise Wrong(f"Expected three tensors to be returned, source, lengths and before; got {describe(got)}.")
         names = ("source", "lengths", "before")
         for name, given, new in zip(names, (source, lengths, before), got, strict=True):
             if new.dim() != given.dim() or len(new) != len(given):
@@ -431,8 +429,10 @@ def _two_numbers_each(answer: Callable) -> None:
         wanted = {"q": (len(lengths), longest, 2), "keys": (longest, 2)}
         for (name, shape), tensor in zip(wanted.items(), got, strict=True):
             if tensor.shape != shape:
-                raise Wrong(f"With lengths {lengths} and longest {longest} expected {name} of shape {shape}; "
-                            f"got {tuple(tensor.shape)}.")
+                raise Wrong(
+                    f"With lengths {lengths} and longest {longest} expected {name} of shape {shape}; "
+                    f"got {tuple(tensor.shape)}."
+                )
             if tensor.dtype != torch.float32:
                 raise Wrong(f"{name} must be torch.float32; got {tensor.dtype}.")
             if not tensor.isfinite().all():
@@ -449,18 +449,27 @@ def _looks_backwards(answer: Callable) -> None:
                 continue
             if torch.equal(best, torch.arange(n)):
                 raise Wrong(f"This copies: step t looks at place t. Of {n} words step 0 must look at place {n - 1}.")
-            if n < longest and torch.equal(best, (longest - 1 - torch.arange(n)).clamp(max=n - 1)):
-                raise Wrong(f"Step 0 looks for place {longest - 1}, the last of the longest sentence; a sentence of "
-                            f"{n} words ends at place {n - 1}.")
+            if torch.equal((q[row] @ keys.T)[:n].argmax(dim=-1), longest - 1 - torch.arange(n)):
+                raise Wrong(
+                    f"Step 0 looks for place {longest - 1}, the last of the longest sentence; a sentence of {n} words "
+                    f"ends at place {n - 1}."
+                )
             if torch.equal(best, (wanted + 1).clamp(max=n - 1)):
                 raise Wrong(f"One place too far to the right: of {n} words step 0 must look at place {n - 1}.")
-            if len(best.unique()) <= 2 and n > 2:
-                raise Wrong("Only the ends are found: with scores that rise or fall along a straight line no place "
-                            "between them can win. Which curve has its top in the middle?",
-                            torch.eye(n)[wanted], scores)
+            if n > 2 and ((best == 0) | (best == n - 1)).all():
+                raise Wrong(
+                    "Only the ends are found: on a straight line, or a curve that opens upwards, no place between them "
+                    "can win. Which curve has its top in the middle?",
+                    torch.eye(n)[wanted],
+                    scores,
+                )
             step = int((best != wanted).nonzero()[0])
-            raise Wrong(f"Of {n} words, step {step} must look at place {int(wanted[step])}; its largest score is at "
-                        f"place {int(best[step])}.", torch.eye(n)[wanted], scores)
+            raise Wrong(
+                f"Of {n} words, step {step} must look at place {int(wanted[step])}; its largest score is at "
+                f"place {int(best[step])}.",
+                torch.eye(n)[wanted],
+                scores,
+            )
 
 
 def _sharp_enough(answer: Callable) -> None:

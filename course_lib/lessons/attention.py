@@ -1,15 +1,17 @@
 """Lesson 02: a control that has not read the source, vectors that look at chosen places, links, stories as numbers."""
 
 import csv
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 
-from course_lib import data, runtime, tokenizers
+from course_lib import data, runtime, tokenizers, viz
 from course_lib.data.batches import IGNORED, Pairs, encode_stories
 from course_lib.lab.budgets import Budget
 from course_lib.models import memory_network
@@ -138,6 +140,11 @@ def load_stories() -> tuple[StorySet, StorySet, tokenizers.Vocabulary, tokenizer
     return train, test, words, answers
 
 
+def encode_story(facts: Sequence[str], question: str, words: tokenizers.Vocabulary) -> tuple[Tensor, Tensor]:
+    """One story of your own as a `MemoryNetwork` reads it: facts (1, 11, 6) and the question (1, 6)."""
+    return encode_stories([". ".join(facts)], [question], words, FACTS, LONGEST)
+
+
 def newest_place(story: str) -> str:
     """The place that the last movement of a story names: the guess of a reader who follows nobody."""
     return re.findall(r"(?:went|moved|walked) to the (\w+)", story)[-1]
@@ -146,7 +153,7 @@ def newest_place(story: str) -> str:
 def trained_memory(
     batches: Callable, words: int, answers: int, hops: int, start: str, steps: int, seed: int
 ) -> memory_network.MemoryNetwork:
-    """A memory network after so many steps. With ``"linear start"`` its hops have no softmax in the first half of them."""
+    """A memory network after so many steps; with ``"linear start"`` its hops have no softmax in the first half."""
     runtime.seed(seed)
     network = memory_network.MemoryNetwork(words + 1, answers, 32, hops, FACTS, LONGEST, std=0.1)
     how = {"lr": 0.02, "mixed_precision": False, "progress": False}
@@ -156,3 +163,75 @@ def trained_memory(
         steps -= steps // 2
     fit(network, batches, steps=steps, schedule=cosine, seed=seed + 1000, **how)
     return network
+
+
+# --- pictures -------------------------------------------------------------------------------------------------------
+
+
+def thin_lines(ax: Axes, stored: dict, construction: str, steps: int) -> None:
+    """The stored runs of each translator as thin lines, in the colours that `viz.curves` gives them."""
+    names = list(dict.fromkeys(name for name, count, _ in stored if count == steps))
+    for line, name in zip(list(ax.get_lines()), names, strict=False):
+        keys = {length: stored.get((name, steps, f"{construction} {length}"), []) for length in LENGTHS}
+        for run in range(max(map(len, keys.values()))):
+            shares = [keys[length][run] if run < len(keys[length]) else math.nan for length in LENGTHS]
+            ax.plot(LENGTHS, shares, color=line.get_color(), linewidth=0.8, alpha=0.6)
+
+
+def name_lines(ax: Axes) -> None:
+    """A legend to the right of the axes, for the thick lines."""
+    lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
+    ax.legend(
+        lines, [line.get_label() for line in lines], loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.6
+    )
+
+
+def stored_lines(stored: dict, construction: str) -> dict[str, tuple[list[int], list[float]]]:
+    """The first stored run of the two translators after each number of steps: name → (lengths, shares), for a plot."""
+    found = {}
+    for name in ("RNN", "attention"):
+        for steps in sorted({count for other, count, _ in stored if other == name}):
+            shares = [stored[name, steps, f"{construction} {length}"][0] for length in LENGTHS]
+            found[f"{name}, {steps} steps"] = (list(LENGTHS), shares)
+    return found
+
+
+def stored_points(ax: Axes, names: Sequence[str], stored: dict, group: str) -> None:
+    """The stored runs as dots on horizontal bars that stand in the order of ``names``."""
+    for place, name in enumerate(names):
+        for (other, _, which), values in stored.items():
+            if (other, which) == (name, group):
+                ax.scatter(values, [place] * len(values), s=16, color="#222222", zorder=4)
+
+
+def draw_alignment(ax: Axes, weights: Tensor, pairs: Pairs, row: int, links: tuple[set, set], title: str = "") -> None:
+    """The weights of one pair with its true links: squares are sure, circles possible. weights (m, n) or larger"""
+    source, target = pairs.sources[row], pairs.targets[row]
+    viz.heatmap(ax, weights[: len(target), : len(source)], target, source, title, largest=1, bar=False, numbers=False)
+    for places, marker in zip(links, "so", strict=True):
+        x, y = [i for i, _ in places], [j for _, j in places]
+        ax.scatter(x, y, 80, marker=marker, facecolors="none", edgecolors=viz.PALETTE[1], linewidths=1.5)
+
+
+# --- what the looks miss ---------------------------------------------------------------------------------------------
+
+ARTICLES = {"el", "la", "los", "las", "un", "una", "unos", "unas"}
+MISSES = ("articles: miss", "articles: on noun", "others: miss")
+
+
+def misses(places: Sequence[Sequence[int]], pairs: Pairs, gold: Sequence[tuple[set, set]]) -> dict[str, float]:
+    """Of the articles: the share that looks at no link of theirs, and the share that looks at their noun instead. Of
+    all other words: the share that looks at no link of theirs. Only words with a sure link count.
+
+    places[row][j]: where Spanish word j of a pair looks most. In Spanish the noun comes next to its article.
+    """
+    counts = {"articles": 0, "others": 0} | dict.fromkeys(MISSES, 0)
+    for row, (target, (sure, possible)) in enumerate(zip(pairs.targets, gold, strict=True)):
+        for j in {spanish for _, spanish in sure}:
+            kind = "articles" if target[j] in ARTICLES else "others"
+            counts[kind] += 1
+            if (places[row][j], j) not in sure | possible:
+                counts[f"{kind}: miss"] += 1
+                if kind == "articles":
+                    counts["articles: on noun"] += (places[row][j], j + 1) in sure
+    return {name: counts[name] / max(1, counts[name.split(":")[0]]) for name in MISSES}

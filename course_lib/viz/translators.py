@@ -1,4 +1,4 @@
-"""Drawings of translators that are recurrent: with and without looking back, one look in numbers, the hops of a memory."""
+"""Drawings of recurrent translators, with and without looking back; one look in numbers; the hops of a memory."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +9,12 @@ from matplotlib.patches import Rectangle
 from course_lib.viz.diagrams import ATTENTION, LOOK, OTHER, arrow
 
 
-def recurrent_translator(ax: Axes, source: Sequence[str], target: Sequence[str], looks_back: bool, step: int = 1) -> None:
+def recurrent_translator(
+    ax: Axes, source: Sequence[str], target: Sequence[str], looks_back: bool, step: int = 1
+) -> None:
     """An encoder that reads ``source`` and a decoder that writes ``target``, from left to right.
 
-    Without ``looks_back`` the encoder's last state is all that gets through. With it the decoder's state of one ``step``
+    Without ``looks_back`` the encoder's last state is all that gets through. With it the state of one ``step``
     (the first is 0) is drawn with its lines to all states of the encoder; the other steps do the same.
     """
     n, m = len(source), len(target)

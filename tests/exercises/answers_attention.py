@@ -1,6 +1,8 @@
 """The bank of lesson 02. An answer uses only what the notebook has imported (math, torch, nn)."""
 # ruff: noqa: F811
 
+import math
+
 import torch
 from bank import Bank
 from torch import nn
@@ -12,7 +14,10 @@ wrong, right = BANK.wrong, BANK.right
 SETS = "the exercise gives sets: the library also takes lists"
 NO_LINKS = "no link at all, neither sure nor predicted: the exercise does not ask for it"
 EQUIVALENT = {
-    "2.1": {},
+    "2.1": {
+        "nothing = torch.zeros_like(before[:, :1])": "a column of zeros, whatever it is made like",
+        "nothing = torch.zeros_like(source[:, :2])": "the encoder stops after the first of two zeros",
+    },
     "2.2": {},
     "2.3": {},
     "2.4": {},
@@ -43,7 +48,9 @@ EQUIVALENT = {
         "without if not A and (not S): / "
         "raise ValueError('There are no links: neither sure nor predicted ones.')": NO_LINKS,
     },
-    "2.5": {},
+    "2.5": {
+        "keys = torch.stack([place, -place ** 2], dim=1)": "of a row of numbers: its last dimension is dimension 1"
+    },
 }
 
 
@@ -448,5 +455,229 @@ BANK.edited(
     return 1 - → return 0 / len(S) + 1 - · Sure links may be missing, or predicted ones: divide by |A| + |S|
     len(A & S) → (A & S).size · `len` gives the size of a set.
     len(S)) → 1) · For sure [(0, 0), (1, 2), (2, 1), (3, 3)], possible [(2, 2), (3, 4)] and predicted [(0, 0),
+    """,
+)
+
+
+# --- 2.1 the source-blind control: right ----------------------------------------------------------------------------
+
+
+@right("2.1", "a column of zeros")
+def source_blind(source, lengths, before):
+    batch = source.shape[0]
+    return torch.zeros(batch, 1, dtype=torch.long), torch.ones(batch, dtype=torch.long), before
+
+
+@right("2.1", "the same five words for all")
+def source_blind(source, lengths, before):
+    words = torch.tensor([[3, 1, 4, 1, 5]])
+    return words.repeat(len(source), 1), torch.full_like(lengths, 5), before.clone()
+
+
+@right("2.1", "multiplied away")
+def source_blind(source, lengths, before):
+    return source[:, :1] * 0, lengths * 0 + 1, before
+
+
+# --- 2.1 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("2.1", "zeros of the source's shape", says="The words are gone, but not how many there were")
+def source_blind(source, lengths, before):
+    return torch.zeros_like(source), lengths, before
+
+
+@wrong("2.1", "the width is kept", says="Each batch is cut at its own longest sentence")
+def source_blind(source, lengths, before):
+    return torch.zeros_like(source), torch.full_like(lengths, source.shape[1]), before
+
+
+@wrong("2.1", "only the width is kept, behind the length", says="Each batch is cut at its own longest sentence")
+def source_blind(source, lengths, before):
+    return torch.zeros_like(source), torch.ones_like(lengths), before
+
+
+@wrong("2.1", "the first word", says="Two sentences of a batch are still read as different words")
+def source_blind(source, lengths, before):
+    return source[:, :1], torch.ones_like(lengths), before
+
+
+@wrong("2.1", "sources shuffled", says="Two sentences of a batch are still read as different words")
+def source_blind(source, lengths, before):
+    return source.flip(0), lengths.flip(0), before
+
+
+@wrong("2.1", "one sentence of the batch for all", says="Each batch is cut at its own longest sentence")
+def source_blind(source, lengths, before):
+    return source[:1].expand_as(source), lengths[:1].expand_as(lengths), before
+
+
+@wrong("2.1", "the first word of the batch for all", says="Sentences of different batches are read as different words")
+def source_blind(source, lengths, before):
+    return source[:1, :1].expand(len(source), 1), torch.ones_like(lengths), before
+
+
+@wrong("2.1", "words behind the length", says="Beyond the length there still are different words")
+def source_blind(source, lengths, before):
+    return torch.cat([torch.zeros_like(source[:, :1]), source], dim=1), torch.ones_like(lengths), before
+
+
+@wrong("2.1", "nothing to read", says="An encoder needs one word at least")
+def source_blind(source, lengths, before):
+    return source[:, :0], torch.zeros_like(lengths), before
+
+
+@wrong("2.1", "lengths of 0", says="An encoder needs one word at least")
+def source_blind(source, lengths, before):
+    return torch.zeros_like(source), torch.zeros_like(lengths), before
+
+
+@wrong("2.1", "longer than it is", says="A length is larger than the source has places")
+def source_blind(source, lengths, before):
+    return torch.zeros_like(source[:, :1]), torch.full_like(lengths, 24), before
+
+
+@wrong("2.1", "no such word", says="A word number must be in the vocabulary")
+def source_blind(source, lengths, before):
+    return torch.full_like(source[:, :1], -100), torch.ones_like(lengths), before
+
+
+@wrong("2.1", "the target hidden, too", says="The decoder must still be told its words so far")
+def source_blind(source, lengths, before):
+    return torch.zeros_like(source[:, :1]), torch.ones_like(lengths), torch.zeros_like(before)
+
+
+@wrong("2.1", "floats", says="source must hold whole numbers (torch.int64)")
+def source_blind(source, lengths, before):
+    return torch.zeros(len(source), 1), torch.ones_like(lengths), before
+
+
+@wrong("2.1", "two results", says="Expected three tensors to be returned")
+def source_blind(source, lengths, before):
+    return torch.zeros_like(source[:, :1]), torch.ones_like(lengths)
+
+
+@wrong("2.1", "a number for the lengths", says="Expected three tensors to be returned")
+def source_blind(source, lengths, before):
+    return torch.zeros_like(source[:, :1]), 1, before
+
+
+@wrong("2.1", "a single row", says="source must be of shape (3, …), a row for each sentence; got (1, 1)")
+def source_blind(source, lengths, before):
+    return torch.zeros(1, 1, dtype=torch.long), torch.ones_like(lengths), before
+
+
+@wrong("2.1", "in place", says="It changes its input source in place")
+def source_blind(source, lengths, before):
+    source[:] = 0
+    lengths[:] = 1
+    return source[:, :1], lengths, before
+
+
+# --- 2.5 a decoder that reverses: right -----------------------------------------------------------------------------
+
+
+@right("2.5", "loops, the parabola")
+def reversing_vectors(lengths, longest, margin):
+    keys = torch.tensor([[2.0 * j, 1.0 * j * j] for j in range(longest)])
+    q = torch.zeros(len(lengths), longest, 2)
+    for b, n in enumerate(lengths.tolist()):
+        for t in range(longest):
+            q[b, t, 0] = margin * (n - 1 - t)
+            q[b, t, 1] = -margin
+    return q, keys
+
+
+@right("2.5", "points on a circle")
+def reversing_vectors(lengths, longest, margin):
+    step = math.pi / (longest + 1)
+    angle = torch.arange(longest, dtype=torch.float64) * step
+    keys = torch.stack([angle.cos(), angle.sin()], dim=-1)
+    wanted = (lengths[:, None] - 1 - torch.arange(longest)) * step
+    q = torch.stack([wanted.cos(), wanted.sin()], dim=-1) * 1.01 * margin / (1 - math.cos(step))
+    return q.float(), keys.float()
+
+
+@right("2.5", "centred, sharper than asked for")
+def reversing_vectors(lengths, longest, margin):
+    j = torch.arange(longest, dtype=torch.float32) - longest / 2
+    p = lengths[:, None] - 1 - torch.arange(longest) - longest / 2
+    return 2 * margin * torch.stack([p, torch.full_like(p, -0.5)], dim=-1), torch.stack([j, j.pow(2)], dim=-1)
+
+
+# --- 2.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("2.5", "copies", says="This copies: step t looks at place t")
+def reversing_vectors(lengths, longest, margin):
+    j = torch.arange(longest).float()
+    q = torch.stack([2 * j, torch.ones(longest)], dim=-1).expand(len(lengths), longest, 2)
+    return margin * q, torch.stack([j, -j * j], dim=-1)
+
+
+@wrong("2.5", "the longest for all", says="Step 0 looks for place 4, the last of the longest sentence")
+def reversing_vectors(lengths, longest, margin):
+    j = torch.arange(longest).float()
+    q = torch.stack([2 * j.flip(0), torch.ones(longest)], dim=-1).expand(len(lengths), longest, 2)
+    return margin * q, torch.stack([j, -j * j], dim=-1)
+
+
+@wrong("2.5", "d = longest", says="expected q of shape (3, 5, 2); got (3, 5, 5)")
+def reversing_vectors(lengths, longest, margin):
+    wanted = (lengths[:, None] - 1 - torch.arange(longest)).clamp(min=0)
+    return margin * torch.eye(longest)[wanted], torch.eye(longest)
+
+
+@wrong("2.5", "a straight line", says="Only the ends are found")
+def reversing_vectors(lengths, longest, margin):
+    j = torch.arange(longest).float()
+    wanted = lengths[:, None] - 1 - j
+    q = torch.stack([torch.ones_like(wanted), torch.zeros_like(wanted)], dim=-1)
+    return margin * q, torch.stack([j, j], dim=-1)
+
+
+@wrong("2.5", "a key for each sentence", says="expected keys of shape (5, 2); got (3, 5, 2)")
+def reversing_vectors(lengths, longest, margin):
+    p = lengths[:, None] - 1.0 - torch.arange(longest)
+    return torch.stack([p, p], dim=-1), torch.stack([p, p], dim=-1)
+
+
+@wrong("2.5", "on a circle, not sharp enough", says="The right place wins, but by")
+def reversing_vectors(lengths, longest, margin):
+    step = math.pi / (longest + 1)
+    angle = torch.arange(longest) * step
+    wanted = (lengths[:, None] - 1 - torch.arange(longest)) * step
+    return (
+        margin * torch.stack([wanted.cos(), wanted.sin()], dim=-1),
+        torch.stack([angle.cos(), angle.sin()], dim=-1),
+    )
+
+
+@wrong("2.5", "one tensor", says="Expected two tensors to be returned, q and keys")
+def reversing_vectors(lengths, longest, margin):
+    return torch.zeros(len(lengths), longest, 2)
+
+
+@wrong("2.5", "whole numbers", says="q must be torch.float32; got torch.int64")
+def reversing_vectors(lengths, longest, margin):
+    p = lengths[:, None] - 1 - torch.arange(longest)
+    return torch.stack([p, p], dim=-1), torch.zeros(longest, 2)
+
+
+@wrong("2.5", "divided by the length of the keys", says="holds NaN")
+def reversing_vectors(lengths, longest, margin):
+    j = torch.arange(longest).float()
+    keys = torch.stack([j, -j * j], dim=-1)
+    p = lengths[:, None] - 1 - j
+    return margin * torch.stack([2 * p, torch.ones_like(p)], dim=-1), keys / keys.norm(dim=-1, keepdim=True)
+
+
+BANK.edited(
+    "2.5",
+    """
+    lengths[:, None] - 1 - place → lengths[:, None] - place · One place too far to the right
+    lengths[:, None] - 1 - place → lengths[:, None] - 2 - place · its largest score is at place 1
+    -(place**2) → place**2 · Only the ends are found
+    margin * torch → torch · The right place wins, but by 1 only
     """,
 )
