@@ -155,7 +155,7 @@ def trained_memory(
 ) -> memory_network.MemoryNetwork:
     """A memory network after so many steps; with ``"linear start"`` its hops have no softmax in the first half."""
     runtime.seed(seed)
-    network = memory_network.MemoryNetwork(words + 1, answers, 32, hops, FACTS, LONGEST, std=0.1)
+    network = memory_network.MemoryNetwork(words + 1, answers, 32, hops, FACTS, LONGEST, std=0.3)
     how = {"lr": 0.02, "mixed_precision": False, "progress": False}
     if start == "linear start":
         with memory_network.linear_start(network):
@@ -196,12 +196,35 @@ def stored_lines(stored: dict, construction: str) -> dict[str, tuple[list[int], 
     return found
 
 
-def stored_points(ax: Axes, names: Sequence[str], stored: dict, group: str) -> None:
-    """The stored runs as dots on horizontal bars that stand in the order of ``names``."""
-    for place, name in enumerate(names):
-        for (other, _, which), values in stored.items():
-            if (other, which) == (name, group):
-                ax.scatter(values, [place] * len(values), s=16, color="#222222", zorder=4)
+def draw_scores(ax: Axes, here: dict[str, float], stored: dict, group: str) -> None:
+    """A row for each score: a large dot for the value measured here, small ones for the stored seeds."""
+    names = list(here)
+    for y, name in enumerate(names):
+        ax.scatter(here[name], y, s=70, color=viz.PALETTE[0], zorder=3)
+        values = stored.get((name, 200, group), [])
+        ax.scatter(values, [y] * len(values), s=18, color="#222222", zorder=4)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(left=0)
+
+
+def draw_starts(ax: Axes, stored: dict, kind: str, guess: float) -> None:
+    """Right answers to questions of a kind by the number of hops, a mark for each stored start; dashed: ``guess``."""
+    for shift, start, marker, colour in (
+        (-0.12, "softmax", "o", viz.PALETTE[0]),
+        (0.12, "linear start", "^", viz.PALETTE[1]),
+    ):
+        for hops in (1, 2, 3):
+            values = [
+                value
+                for key, values in stored.items()
+                if (key[0], key[2]) == (f"{hops} hops, {start}", kind)
+                for value in values
+            ]
+            name = start if hops == 1 else None
+            ax.scatter([hops + shift] * len(values), values, s=45, marker=marker, color=colour, alpha=0.8, label=name)
+    ax.axhline(guess, color="#808080", linestyle="--")
+    ax.set(xlim=(0.6, 3.4), ylim=(0, 1.05), xticks=(1, 2, 3), xlabel="hops", title=kind)
 
 
 def draw_alignment(ax: Axes, weights: Tensor, pairs: Pairs, row: int, links: tuple[set, set], title: str = "") -> None:

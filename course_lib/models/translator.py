@@ -78,6 +78,8 @@ class RNNTranslator(Translator):
         bidirectional: bool = False,
     ):
         super().__init__(source_words, target_words, d)
+        if bidirectional and d % 2:
+            raise ValueError(f"A bidirectional encoder's states are two equal halves: d must be even; got {d}.")
         self.encoder = nn.GRU(d, d // 2 if bidirectional else d, batch_first=True, bidirectional=bidirectional)
         self.decoder = nn.GRU(d, d, batch_first=True)
         self.dropout = nn.Dropout(dropout)

@@ -16,6 +16,7 @@ def translators() -> dict[str, nn.Module]:
     return {
         "RNN": RNNTranslator(11, 13, 16, attention=False),
         "RNN + attention": RNNTranslator(11, 13, 16, attention=True),
+        "RNN + attention, bidirectional": RNNTranslator(11, 13, 16, attention=True, bidirectional=True),
         "Transformer": TransformerTranslator(11, 13, Shape(d=16, layers=2, heads=2, d_ff=32)),
     }
 
@@ -100,6 +101,22 @@ def test_too_long_for_the_transformer():
     model = TransformerTranslator(11, 13, Shape(d=16, layers=1, heads=2), longest=4)
     with pytest.raises(ValueError, match="at most 4 tokens; got 5"):
         model(torch.randint(11, (1, 5)), torch.tensor([5]), torch.zeros(1, 2, dtype=torch.long))
+
+
+def test_a_bidirectional_encoder_knows_what_is_to_come():
+    """Half of each state comes from the right: a changed last word changes the state of the first."""
+    torch.manual_seed(0)
+    source, lengths = torch.randint(10, (2, 5)), torch.tensor([5, 3])
+    changed = source.clone()
+    changed[0, 4] += 1
+    for bidirectional in (False, True):
+        model = RNNTranslator(11, 13, 16, attention=True, bidirectional=bidirectional)
+        before, after = model.encode(source, lengths), model.encode(changed, lengths)
+        assert before.states.shape == (2, 5, 16)
+        assert before.last.shape == (1, 2, 16)
+        assert torch.equal(before.states[0, 0], after.states[0, 0]) != bidirectional
+    with pytest.raises(ValueError, match="two equal halves"):
+        RNNTranslator(11, 13, 15, attention=True, bidirectional=True)
 
 
 @pytest.mark.parametrize("kind", Alignment.KINDS)

@@ -1,0 +1,119 @@
+"""A control that lets nothing through, vectors that find their places, links and misses, stories as numbers."""
+
+import pytest
+import torch
+
+from course_lib import viz
+from course_lib.data.batches import Pairs
+from course_lib.lessons import attention as lesson
+from course_lib.models.attention import Alignment
+
+
+def some_pairs() -> Pairs:
+    return Pairs(
+        [["the", "hat", "was", "painted", "by", "her"], ["she", "saw", "the", "hat"]],
+        [["ella", "pintó", "el", "sombrero"], ["vio", "el", "sombrero"]],
+    )
+
+
+def test_blind_inputs_are_the_same_for_every_sentence():
+    source, lengths, before = lesson.source_blind(*some_pairs().inputs)
+    assert source.tolist() == [[0], [0]]
+    assert lengths.tolist() == [1, 1]
+    assert torch.equal(before, some_pairs().before)
+
+
+def test_the_reversing_vectors_lead_by_the_margin():
+    q, keys = lesson.reversing_vectors(torch.tensor([3, 5]), 5, 4.0)
+    for row, n in enumerate((3, 5)):
+        scores = (q[row] @ keys.T)[:n, :n]
+        best = scores.topk(2, dim=-1)
+        assert best.indices[:, 0].tolist() == list(range(n))[::-1]
+        torch.testing.assert_close(best.values[:, 0] - best.values[:, 1], torch.full((n,), 4.0))
+
+
+def test_links():
+    assert lesson.gold_links("0-1 2?0 10-11") == ({(0, 1), (10, 11)}, {(2, 0)})
+
+
+def test_passives_and_shares_by_length():
+    pairs = some_pairs()
+    assert lesson.has_passive(pairs).tolist() == [True, False]
+    wrong = torch.tensor([[1.0, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
+    shares = lesson.shares_by_length(wrong, pairs, torch.tensor([True, True]))
+    assert shares[0] == pytest.approx(6 / 9)  # both have 4 to 6 words; what comes after the end does not count
+
+
+def test_a_sharp_cosine_begins_as_a_cosine():
+    q, keys = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
+    score = lesson.SharpCosine(4, longest=5)
+    torch.testing.assert_close(score(q, keys), Alignment("cosine", 4, longest=5)(q, keys))
+    with torch.no_grad():
+        score.log_sharpness += 1.0
+    torch.testing.assert_close(score(q, keys), torch.e * Alignment("cosine", 4, longest=5)(q, keys))
+
+
+def test_misses():
+    """Of two articles one looks at its noun; of three other words one looks astray."""
+    gold = [({(0, 2), (1, 3), (3, 1), (5, 0)}, {(4, 0)}), ({(2, 1), (3, 2)}, set())]
+    found = lesson.misses([[4, 3, 1, 2], [0, 2, 3]], some_pairs(), gold)
+    assert found == {"articles: miss": 1 / 2, "articles: on noun": 1 / 2, "others: miss": pytest.approx(1 / 4)}
+
+
+def test_what_is_stored_is_complete():
+    curves = lesson.stored_runs("translators")
+    for construction in ("actives", "passives"):
+        lines = lesson.stored_lines(curves, construction) if construction == "actives" else {}
+        assert all(len(shares) == len(lesson.LENGTHS) for _, shares in lines.values())
+    scores = lesson.stored_runs("scores")
+    assert {name for name, _, _ in scores} == {*Alignment.KINDS, "cosine, sharpened"}
+    assert all(0 <= value <= 1 for values in scores.values() for value in values)
+    assert lesson.stored_runs("hops")
+
+
+def test_pictures():
+    _, ax = viz.figure()
+    viz.curves(ax, {"RNN": (lesson.LENGTHS, [0.5] * 7)}, legend=None)
+    stored = {("RNN", 3, f"actives {length}"): [0.4, 0.6] for length in lesson.LENGTHS}
+    lesson.thin_lines(ax, stored, "actives", 3)
+    assert len(ax.get_lines()) == 3
+    lesson.name_lines(ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["RNN"]
+    lesson.draw_alignment(ax, torch.rand(5, 6), some_pairs(), 0, ({(0, 2)}, {(4, 0)}), "title")
+    assert len(ax.collections) == 2
+
+
+def test_pictures_of_scores_and_starts():
+    _, (left, right) = viz.figure(columns=2)
+    lesson.draw_scores(left, {"dot": 0.1, "cosine": 0.3}, {("dot", 200, "wrong"): [0.1, 0.2]}, "wrong")
+    assert [label.get_text() for label in left.get_yticklabels()] == ["dot", "cosine"]
+    lesson.draw_starts(right, {("2 hops, softmax", 1200, "two facts"): [0.4, 0.9]}, "two facts", guess=0.4)
+    assert sum(len(dots.get_offsets()) for dots in right.collections) == 2
+
+
+def test_stories():
+    train, test, words, answers = lesson.load_stories()
+    assert train.inputs[0].shape[1:] == (11, 6)
+    two = test.some(test.of_kind("two facts"))
+    assert set(two.texts["kind"]) == {"two facts"}
+    assert len(two.targets) == len(two.texts["story"]) == len(two.inputs[1])
+    assert answers.decode(two.targets[:1]) == two.texts["answer"][:1]
+    told, asked = lesson.encode_story(["joe went to the office", "joe took the milk"], "where is the milk", words)
+    assert (told[0, :2] > 0).any(dim=-1).all()
+    assert (asked > 0).sum() == 4
+    assert lesson.newest_place("joe went to the office. anna moved to the garden. joe took the milk") == "garden"
+
+
+@pytest.mark.parametrize("start", ["softmax", "linear start"])
+def test_a_memory_is_trained(start):
+    train, _, words, answers = lesson.load_stories()
+    seen = []
+
+    def draw(generator):
+        rows = torch.randint(len(train.targets), (4,), generator=generator)
+        seen.append(rows)
+        return tuple(x[rows] for x in train.inputs), train.targets[rows]
+
+    network = lesson.trained_memory(draw, len(words), len(answers), 2, start, steps=5, seed=0)
+    assert network.hops == 2
+    assert len(seen) == 5
