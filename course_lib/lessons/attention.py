@@ -79,11 +79,11 @@ def shares_by_length(wrong: Tensor, pairs: Pairs, rows: Tensor) -> list[float]:
 
 
 class SharpCosine(Alignment):
-    """The cosine score times a learned sharpness, as Graves et al. (2014) have it; it starts at 1."""
+    """The cosine score times a learned sharpness, as Graves et al. (2014) have it; it starts at √d."""
 
     def __init__(self, d: int, longest: int):
         super().__init__("cosine", d, longest)
-        self.log_sharpness = nn.Parameter(torch.zeros(()))
+        self.log_sharpness = nn.Parameter(torch.tensor(math.log(d) / 2))
 
     def forward(self, q: Tensor, keys: Tensor) -> Tensor:
         return self.log_sharpness.exp() * super().forward(q, keys)
@@ -239,12 +239,13 @@ def draw_alignment(ax: Axes, weights: Tensor, pairs: Pairs, row: int, links: tup
 # --- what the looks miss ---------------------------------------------------------------------------------------------
 
 ARTICLES = {"el", "la", "los", "las", "un", "una", "unos", "unas"}
-MISSES = ("articles: miss", "articles: on noun", "others: miss")
+MISSES = ("articles: miss", "articles: on noun", "others: miss", "others: beside")
 
 
 def misses(places: Sequence[Sequence[int]], pairs: Pairs, gold: Sequence[tuple[set, set]]) -> dict[str, float]:
     """Of the articles: the share that looks at no link of theirs, and the share that looks at their noun instead. Of
-    all other words: the share that looks at no link of theirs. Only words with a sure link count.
+    all other words: the share that looks at no link of theirs, and the share that looks one place beside a link. Only
+    words with a sure link count.
 
     places[row][j]: where Spanish word j of a pair looks most. In Spanish the noun comes next to its article.
     """
@@ -257,4 +258,6 @@ def misses(places: Sequence[Sequence[int]], pairs: Pairs, gold: Sequence[tuple[s
                 counts[f"{kind}: miss"] += 1
                 if kind == "articles":
                     counts["articles: on noun"] += (places[row][j], j + 1) in sure
+                else:
+                    counts["others: beside"] += bool({(places[row][j] + i, j) for i in (-1, 1)} & (sure | possible))
     return {name: counts[name] / max(1, counts[name.split(":")[0]]) for name in MISSES}
