@@ -20,7 +20,6 @@ from course_lib.training import cosine, fit
 
 BUDGETS = {
     "steps": Budget("steps of training of each translator", cpu=300, gpu=1500, smoke=3),
-    "seeds": Budget("trainings of each, from other random numbers", cpu=3, gpu=5, smoke=1),
     "score_steps": Budget("steps of training for each of the six scores", cpu=200, gpu=600, smoke=3),
     "hop_steps": Budget("steps of training of each memory network", cpu=600, gpu=1000, smoke=4),
 }
