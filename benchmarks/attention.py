@@ -1,6 +1,6 @@
 """The experiments of lesson 02 that take too long for it: other seeds, longer training, memory networks many times.
 
-    python benchmarks/attention.py translators scores hops
+    python benchmarks/attention.py translators longer scores hops
 
 trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About ten minutes on
 one core.
@@ -55,40 +55,58 @@ def trained(model: nn.Module, pairs: Pairs, steps: int, seed: int, lr: float = 1
     return model
 
 
+def by_length(model: nn.Module, pairs: Pairs, rows: torch.Tensor) -> Iterator[tuple[int, float]]:
+    """The middle of each group of lengths and the share of wrong next words; no passive is as short as the first."""
+    wrong = 1 - metrics.accuracy(model, pairs.inputs, pairs.after)
+    for length, share in zip(lesson.LENGTHS, lesson.shares_by_length(wrong, pairs, rows), strict=True):
+        if share == share:
+            yield length, share
+
+
 def translators() -> Rows:
-    """Wrong next words by construction and length: three seeds as long as in the lesson, one ten times as long."""
+    """Wrong next words by construction and length, three seeds, as long as in the lesson."""
     train, test, _ = load_pairs()
     words = len(train.source_words), len(train.target_words)
     passive = lesson.has_passive(test)
-    for steps, seeds, lr in ((300, (100, 101, 102), 1e-2), (3000, (100,), 3e-3)):
-        for seed in seeds:
-            names = ("source-blind", "RNN", "attention", "attention, bidirectional")
-            for name in names if steps == 300 else names[1:3]:
-                runtime.seed(seed)
-                score = Alignment("additive", 64, longest=24) if "attention" in name else False
-                model = RNNTranslator(*words, 64, attention=score, bidirectional="bidirectional" in name)
-                model = trained(Blind(model) if name == "source-blind" else model, train, steps, seed, lr)
-                wrong = 1 - metrics.accuracy(model, test.inputs, test.after)
-                for construction, rows in (("actives", ~passive), ("passives", passive)):
-                    for length, share in zip(lesson.LENGTHS, lesson.shares_by_length(wrong, test, rows), strict=True):
-                        if share == share:  # no passive is as short as the shortest sentences
-                            yield name, steps, seed, f"{construction} {length}", share
+    for seed in (100, 101, 102):
+        for name in ("source-blind", "RNN", "attention", "attention, bidirectional"):
+            runtime.seed(seed)
+            score = Alignment("additive", 64, longest=24) if "attention" in name else False
+            model = RNNTranslator(*words, 64, attention=score, bidirectional="bidirectional" in name)
+            model = trained(Blind(model) if name == "source-blind" else model, train, 300, seed)
+            for construction, rows in (("actives", ~passive), ("passives", passive)):
+                for length, share in by_length(model, test, rows):
+                    yield name, 300, seed, f"{construction} {length}", share
+
+
+def longer() -> Rows:
+    """Ten times the steps, once: wrong next words by length in actives, of the test set and of the training set."""
+    train, test, _ = load_pairs()
+    words = len(train.source_words), len(train.target_words)
+    for name in ("RNN", "attention", "source-blind"):
+        runtime.seed(100)
+        model = RNNTranslator(*words, 64, attention=name == "attention" and Alignment("additive", 64, longest=24))
+        model = trained(Blind(model) if name == "source-blind" else model, train, 3000, 100, lr=3e-3)
+        for split, pairs in (("test", test), ("train", train)):
+            for length, share in by_length(model, pairs, ~lesson.has_passive(pairs)):
+                yield name, 3000, 100, f"{split} {length}", share
 
 
 def scores() -> Rows:
-    """The six scores, and cosine with a sharpness, on sentences of up to 9 words: wrong words and alignment error."""
+    """Each score, and none, on sentences of up to 9 words: wrong words and alignment error."""
     train, test, links = load_pairs(longest=9)
     words = len(train.source_words), len(train.target_words)
     for seed in (100, 101, 102):
-        for name in (*Alignment.KINDS, "cosine, sharpened"):
-            runtime.seed(seed)
-            score = lesson.SharpCosine(64, 24) if "sharpened" in name else Alignment(name, 64, longest=24)
+        for name in lesson.SCORES:
+            score = lesson.named_score(name, 64, longest=24)
+            runtime.seed(seed)  # after the score, so that all else starts alike
             model = trained(RNNTranslator(*words, 64, attention=score), train, 200, seed)
             wrong = 1 - metrics.accuracy(model, test.inputs, test.after)[test.after != IGNORED].float().mean()
-            with torch.no_grad():
-                places = model.decode(test.before, model.encode(test.source, test.lengths))[1].argmax(dim=-1)
             yield name, 200, seed, "wrong", wrong.item()
-            yield name, 200, seed, "alignment error", alignment_error(places, test, links)
+            if score:
+                with torch.no_grad():
+                    places = model.decode(test.before, model.encode(test.source, test.lengths))[1].argmax(dim=-1)
+                yield name, 200, seed, "alignment error", alignment_error(places, test, links)
 
 
 def alignment_error(places: torch.Tensor, pairs: Pairs, links: list[str]) -> float:
@@ -115,7 +133,7 @@ def hops() -> Rows:
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or ["translators", "scores", "hops"]
+    wanted = sys.argv[1:] or ["translators", "longer", "scores", "hops"]
     for experiment in wanted:
         rows = []
         for name, steps, seed, group, value in globals()[experiment]():

@@ -1,5 +1,6 @@
 """Lesson 02: a control that has not read the source, vectors that look at chosen places, links, stories as numbers."""
 
+import contextlib
 import csv
 import math
 import re
@@ -15,7 +16,7 @@ from course_lib import data, runtime, tokenizers, viz
 from course_lib.data.batches import IGNORED, Pairs, encode_stories
 from course_lib.lab.budgets import Budget
 from course_lib.models import memory_network
-from course_lib.models.attention import Alignment
+from course_lib.models.attention import Alignment, additive_score
 from course_lib.training import cosine, fit
 
 BUDGETS = {
@@ -70,22 +71,43 @@ def has_passive(pairs: Pairs) -> Tensor:
 def shares_by_length(wrong: Tensor, pairs: Pairs, rows: Tensor) -> list[float]:
     """The share of wrong next words for each group of lengths, among the pairs chosen by ``rows`` (a mask).
 
-    wrong (pairs, target length): 1 where the next word is wrong
+    wrong (pairs, target length): 1 where the next word is wrong. The end of the sentence counts as a word.
     """
     counted = (pairs.after != IGNORED) & rows[:, None]
-    groups = [((pairs.lengths - middle).abs() <= 1)[:, None] for middle in LENGTHS]
-    return [wrong[counted & group].float().mean().item() for group in groups]
+    return [wrong[counted & group[:, None]].float().mean().item() for group in _groups(pairs)]
+
+
+def words_by_length(wrong: Tensor, pairs: Pairs) -> list[float]:
+    """How many words of a sentence are wrong, on the average, for each group of lengths; ``wrong`` as above."""
+    counts = (wrong * (pairs.after != IGNORED)).sum(dim=1)  # (pairs)
+    return [counts[group].mean().item() for group in _groups(pairs)]
+
+
+def _groups(pairs: Pairs) -> list[Tensor]:
+    return [(pairs.lengths - middle).abs() <= 1 for middle in LENGTHS]  # masks (pairs)
 
 
 class SharpCosine(Alignment):
-    """The cosine score times a learned sharpness, as Graves et al. (2014) have it; it starts at √d."""
+    """The cosine score times a sharpness, one number, that is √d at the start and then learned, or stays (`fixed`)."""
 
-    def __init__(self, d: int, longest: int):
+    def __init__(self, d: int, longest: int, fixed: bool = False):
         super().__init__("cosine", d, longest)
-        self.log_sharpness = nn.Parameter(torch.tensor(math.log(d) / 2))
+        self.log_sharpness = nn.Parameter(torch.tensor(math.log(d) / 2), requires_grad=not fixed)
 
     def forward(self, q: Tensor, keys: Tensor) -> Tensor:
         return self.log_sharpness.exp() * super().forward(q, keys)
+
+
+SCORES = (*Alignment.KINDS, "cosine × 8", "cosine, sharpened", "none")
+
+
+def named_score(name: str, d: int, longest: int, additive: Callable = additive_score) -> Alignment | bool:
+    """One of the `SCORES`; False for ``"none"``, a decoder that does not look. ``additive`` computes the additive one."""
+    if name == "none":
+        return False
+    if name in Alignment.KINDS:
+        return Alignment(name, d, longest, additive=additive)
+    return SharpCosine(d, longest, fixed=name == "cosine × 8")
 
 
 STORED = Path(__file__).parents[2] / "benchmarks" / "attention.csv"
@@ -144,6 +166,11 @@ def encode_story(facts: Sequence[str], question: str, words: tokenizers.Vocabula
     return encode_stories([". ".join(facts)], [question], words, FACTS, LONGEST)
 
 
+def newest_movement(story: str) -> int:
+    """The number of the last fact of a story in which somebody moves, counted from 0."""
+    return max(i for i, fact in enumerate(story.split(". ")) if re.search(r"(?:went|moved|walked) to", fact))
+
+
 def newest_place(story: str) -> str:
     """The place that the last movement of a story names: the guess of a reader who follows nobody."""
     return re.findall(r"(?:went|moved|walked) to the (\w+)", story)[-1]
@@ -155,12 +182,11 @@ def trained_memory(
     """A memory network after so many steps; with ``"linear start"`` its hops have no softmax in the first half."""
     runtime.seed(seed)
     network = memory_network.MemoryNetwork(words + 1, answers, 32, hops, FACTS, LONGEST, std=0.3)
-    how = {"lr": 0.02, "mixed_precision": False, "progress": False}
-    if start == "linear start":
-        with memory_network.linear_start(network):
-            fit(network, batches, steps=steps // 2, seed=seed, **how | {"lr": 0.01})
-        steps -= steps // 2
-    fit(network, batches, steps=steps, schedule=cosine, seed=seed + 1000, **how)
+    first_half = memory_network.linear_start(network) if start == "linear start" else contextlib.nullcontext()
+    how = {"mixed_precision": False, "progress": False}
+    with first_half:
+        fit(network, batches, steps=steps // 2, lr=0.01, seed=seed, **how)
+    fit(network, batches, steps=steps - steps // 2, lr=0.02, schedule=cosine, seed=seed + 1000, **how)
     return network
 
 
@@ -185,19 +211,17 @@ def name_lines(ax: Axes) -> None:
     )
 
 
-def stored_lines(stored: dict, construction: str) -> dict[str, tuple[list[int], list[float]]]:
-    """The first stored run of the two translators after each number of steps: name → (lengths, shares), for a plot."""
-    found = {}
-    for name in ("RNN", "attention"):
-        for steps in sorted({count for other, count, _ in stored if other == name}):
-            shares = [stored[name, steps, f"{construction} {length}"][0] for length in LENGTHS]
-            found[f"{name}, {steps} steps"] = (list(LENGTHS), shares)
-    return found
+def stored_lines(stored: dict, split: str) -> dict[str, tuple[tuple[int, ...], list[float]]]:
+    """After ten times the steps, on the actives of a split: name → (lengths, shares of wrong words), for a plot."""
+    names = ("source-blind", "RNN", "attention")
+    return {name: (LENGTHS, [stored[name, 3000, f"{split} {n}"][0] for n in LENGTHS]) for name in names}
 
 
-def draw_scores(ax: Axes, here: dict[str, float], stored: dict, group: str) -> None:
-    """A row for each score: a large dot for the value measured here, small ones for the stored seeds."""
+def draw_scores(ax: Axes, here: dict[str, float], stored: dict, group: str, rule: float | None = None) -> None:
+    """A row for each score: a large dot for the value measured here, small ones for the stored seeds; dashed: ``rule``."""
     names = list(here)
+    if rule is not None:
+        ax.axvline(rule, color="#808080", linestyle="--")
     for y, name in enumerate(names):
         ax.scatter(here[name], y, s=70, color=viz.PALETTE[0], zorder=3)
         values = stored.get((name, 200, group), [])
@@ -235,28 +259,44 @@ def draw_alignment(ax: Axes, weights: Tensor, pairs: Pairs, row: int, links: tup
         ax.scatter(x, y, 80, marker=marker, facecolors="none", edgecolors=viz.PALETTE[1], linewidths=1.5)
 
 
-# --- what the looks miss ---------------------------------------------------------------------------------------------
+# --- alignments -------------------------------------------------------------------------------------------------------
 
 ARTICLES = {"el", "la", "los", "las", "un", "una", "unos", "unas"}
-MISSES = ("articles: miss", "articles: on noun", "others: miss", "others: beside")
 
 
-def misses(places: Sequence[Sequence[int]], pairs: Pairs, gold: Sequence[tuple[set, set]]) -> dict[str, float]:
-    """Of the articles: the share that looks at no link of theirs, and the share that looks at their noun instead. Of
-    all other words: the share that looks at no link of theirs, and the share that looks one place beside a link. Only
-    words with a sure link count.
+def links_by_counting(train: Pairs, test: Pairs, rounds: int = 10) -> list[list[int]]:
+    """IBM model 1 (Brown et al. 1993): the English place that fits each Spanish word best, from counts of pairs alone.
+
+    It knows no order and no context: $p(f | e)$ is all, and each round shares every Spanish word out among the English
+    words of its sentence in proportion to it.
+    """
+    fits = torch.ones(len(train.source_words), len(train.target_words))  # p(Spanish | English)
+    english = train.source[:, :, None]
+    spanish = train.after.clamp(min=0)[:, None]
+    there = (torch.arange(train.source.shape[1]) < train.lengths[:, None])[:, :, None] & (train.after != IGNORED)[:, None]
+    for _ in range(rounds):
+        shared = fits[english, spanish] * there  # (pairs, n, m)
+        shared = shared / shared.sum(dim=1, keepdim=True).clamp(min=1e-9)
+        counts = torch.zeros_like(fits).index_put((english, spanish), shared, accumulate=True)
+        fits = counts / counts.sum(dim=1, keepdim=True).clamp(min=1e-9)
+    rows = zip(test.source, test.lengths, test.targets, strict=True)
+    return [fits[x[:n]][:, test.target_words.encode(words)].argmax(dim=0).tolist() for x, n, words in rows]
+
+
+def article_mask(pairs: Pairs) -> Tensor:
+    """True where the next word is an article: (pairs, target length)."""
+    return torch.isin(pairs.after, pairs.target_words.encode(sorted(ARTICLES & set(pairs.target_words.tokens))))
+
+
+def articles_on_nouns(places: Sequence[Sequence[int]], pairs: Pairs, gold: Sequence[tuple[set, set]]) -> float:
+    """The share of the articles with a sure link that look at no link of theirs and at their noun instead.
 
     places[row][j]: where Spanish word j of a pair looks most. In Spanish the noun comes next to its article.
     """
-    counts = {"articles": 0, "others": 0} | dict.fromkeys(MISSES, 0)
-    for row, (target, (sure, possible)) in enumerate(zip(pairs.targets, gold, strict=True)):
-        for j in {spanish for _, spanish in sure}:
-            kind = "articles" if target[j] in ARTICLES else "others"
-            counts[kind] += 1
-            if (places[row][j], j) not in sure | possible:
-                counts[f"{kind}: miss"] += 1
-                if kind == "articles":
-                    counts["articles: on noun"] += (places[row][j], j + 1) in sure
-                else:
-                    counts["others: beside"] += bool({(places[row][j] + i, j) for i in (-1, 1)} & (sure | possible))
-    return {name: counts[name] / max(1, counts[name.split(":")[0]]) for name in MISSES}
+    found = [
+        (places[row][j], j) not in sure | possible and (places[row][j], j + 1) in sure
+        for row, (target, (sure, possible)) in enumerate(zip(pairs.targets, gold, strict=True))
+        for j in {spanish for _, spanish in sure}
+        if target[j] in ARTICLES
+    ]
+    return sum(found) / max(1, len(found))

@@ -18,7 +18,7 @@ def recurrent_translator(
     (the first is 0) is drawn with its lines to all states of the encoder; the other steps do the same.
     """
     n, m = len(source), len(target)
-    ax.set(xlim=(-0.8, n + m + 0.9), ylim=(-1.9, 3.9 if looks_back else 2.7))
+    ax.set(xlim=(-0.8, n + m + 0.9), ylim=(-2.4 if looks_back else -1.9, 5.7 if looks_back else 2.7))
     ax.axis("off")
     first = n + 1  # where the decoder begins
     for j, word in enumerate(source):
@@ -40,22 +40,37 @@ def recurrent_translator(
     arrow(ax, (n - 1 + 0.45, 0), (first - 0.45, 0), LOOK)
     middle = n
     if looks_back:
-        x, top = first + step, 2.35
-        for j in range(n):
-            ax.plot([j, middle], [0.45, top - 0.28], color=LOOK, linewidth=1.4)
-        style = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": LOOK, "linewidth": 1.8}
-        ax.text(middle, top, f"context $c_{step + 1}$", ha="center", va="center", bbox=style, zorder=3)
-        ax.text((n - 1) / 2 - 0.3, 1.9, f"weights $α_{{{step + 1}j}}$", ha="right", va="center", color=LOOK)
-        arrow(ax, (middle + 0.75, top), (x - 0.12, 2.75), LOOK)
-        ax.plot([x - 0.3, middle + 0.6], [0.45, top - 0.32], color=OTHER, linewidth=1.2, linestyle="--")
-        ax.text(first + 0.4, 1.3, "query", ha="right", va="center", color=OTHER)
-        arrow(ax, (x, 0.45), (x, 2.6))
-        ax.text(x, 2.95, target[step], ha="center", va="center", weight="bold")
+        _look_back(ax, n, first + step, step + 1, target[step])
     else:
         ax.text(middle, 0.55, "all that\ngets through", ha="center", va="bottom", color=LOOK)
-    height = 3.6 if looks_back else 2.3
+    height = -2.1 if looks_back else 2.3
     ax.text((n - 1) / 2, height, "encoder", ha="center", va="center", color=ATTENTION)
     ax.text(first + (m - 1) / 2, height, "decoder", ha="center", va="center", color=OTHER)
+
+
+def _look_back(ax: Axes, n: int, x: float, t: int, word: str) -> None:
+    """From the query of step ``t``, at ``x``, to its word: n scores, their softmax, the weighted states, the context."""
+    left, right, bar = -0.4, n - 0.6, 1.35
+    for j in range(n):
+        arrow(ax, (j, 0.45), (j, bar - 0.3), ATTENTION)
+        arrow(ax, (j, bar + 0.3), (j, bar + 1.0), LOOK)
+        ax.text(j + 0.08, bar + 0.62, f"$α_{{{t}{j + 1}}}$", ha="left", va="center", color=LOOK)
+        arrow(ax, (j, bar + 1.6), (j, bar + 2.3), LOOK)
+        ax.text(j, bar + 1.3, f"× $h_{j + 1}$", ha="center", va="center", color=ATTENTION)
+    for y, name, colour in ((bar, "scores, then softmax", ATTENTION), (bar + 2.6, "sum", LOOK)):
+        ax.add_patch(Rectangle((left, y - 0.3), right - left, 0.6, facecolor="white", edgecolor=colour, linewidth=1.8))
+        ax.text((left + right) / 2, y, name, ha="center", va="center", color=colour)
+    ax.plot([x - 0.2, x - 0.2], [0.45, bar], color=ATTENTION, linewidth=1.2)
+    arrow(ax, (x - 0.2, bar), (right, bar), ATTENTION)
+    ax.text((right + x) / 2, bar + 0.12, f"query $s_{t}$", ha="center", va="bottom", color=ATTENTION)
+    arrow(ax, (right, bar + 2.6), (x - 1.0, bar + 2.6), LOOK)
+    ax.text((right + x - 1.0) / 2, bar + 2.72, f"context $c_{t}$", ha="center", va="bottom", color=LOOK)
+    arrow(ax, (x, 0.45), (x, bar + 2.3))
+    ax.add_patch(Rectangle((x - 1, bar + 2.3), 2.0, 0.6, facecolor="white", edgecolor=OTHER, linewidth=1.8))
+    ax.text(x, bar + 2.6, f"tanh(W[$s_{t}$; $c_{t}$])", ha="center", va="center", fontsize=11, color=OTHER)
+    arrow(ax, (x, bar + 2.9), (x, bar + 3.6))
+    ax.text(x + 0.12, bar + 3.22, "output layer", ha="left", va="center", fontsize=11, color=OTHER)
+    ax.text(x, bar + 3.9, word, ha="center", va="center", weight="bold")
 
 
 def _state(ax: Axes, x: float, name: str, colour: str) -> None:
@@ -85,9 +100,13 @@ def look_in_numbers(
         height = float(weights[j])
         ax.add_patch(Rectangle((j - 0.3, -0.6), 0.6, 0.9 * height, facecolor=LOOK, alpha=0.6))
         ax.text(j, 0.6, f"{height:.2f}", ha="center", va="center", color=LOOK)
-    ax.text(n - 0.5, 1.38, "softmax", ha="left", va="center", fontsize=10, color=OTHER)
-    ax.text(n + 0.75, 3.2, f"query\n$s$ = {_vector(query)}", ha="center", va="center", color=ATTENTION)
-    ax.text(n + 0.75, 0.6, f"context\n$c$ = {_vector(context)}", ha="center", va="center", color=LOOK)
+    ax.text(n - 0.7, 1.38, "softmax", ha="left", va="center", fontsize=10, color=OTHER)
+    x = n + 0.95
+    ax.text(x, 3.2, f"query\n$s$ = {_vector(query)}", ha="center", va="center", color=ATTENTION)
+    ax.plot([x, x], [2.65, 1.9], color=ATTENTION, linewidth=1.2)
+    arrow(ax, (x, 1.9), (n - 0.55, 1.9), ATTENTION)
+    arrow(ax, (n - 0.65, 0.6), (n + 0.05, 0.6), LOOK)
+    ax.text(x, 0.6, f"context\n$\\sum_j α_j h_j$ = {_vector(context)}", ha="center", va="center", color=LOOK)
 
 
 def _vector(numbers: Any) -> str:
@@ -99,27 +118,39 @@ def _number(x: Any) -> str:
 
 
 def memory_hops(ax: Axes, facts: Sequence[str], question: str, answer: str, looked: Sequence[int]) -> None:
-    """A question that is asked again after each hop: facts on the left, the question's vector goes up on the right.
+    """A question that is asked again after each hop: from left to right, the facts, and a column for each hop.
 
-    ``looked``: the fact that each hop finds, counted from 0.
+    ``looked``: the fact that each hop finds, counted from 0. Each hop compares with keys and takes values of its own.
     """
-    levels = [0.2 + 2.2 * i for i in range(len(looked) + 1)]
-    top = max(len(facts) - 1, levels[-1])
-    ax.set(xlim=(-0.2, 11), ylim=(-0.5, max(top + 1.3, levels[-1] + 1.6)))
+    n, hops = len(facts), len(looked)
+    width = 4.6  # of a hop
+    ax.set(xlim=(-4.3, width * hops + 2.6), ylim=(-2.1, n + 0.3))
     ax.axis("off")
-    heights = [top - place * top / (len(facts) - 1) for place in range(len(facts))]
-    for fact, y in zip(facts, heights, strict=True):
-        ax.text(0, y, fact, ha="left", va="center")
+    for j, fact in enumerate(facts):
+        ax.text(-0.3, n - 1 - j, fact, ha="right", va="center")
     style = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": OTHER, "linewidth": 1.5}
-    for i, y in enumerate(levels):
-        name = f"$q_{i}$: {question}" if i == 0 else f"$q_{i} = q_{i - 1} + \\sum_j a_j v_j$"
-        ax.text(8.6, y, name, ha="center", va="center", bbox=style, zorder=3)
-        if i:
-            arrow(ax, (8.6, levels[i - 1] + 0.4), (8.6, y - 0.45))
+    ax.text(-1.6, -1.6, f"$q_0$: {question}", ha="center", va="center", bbox=style, zorder=3)
+    ends = [-0.2]  # where each question's box ends
     for i, place in enumerate(looked):
-        y = (levels[i] + levels[i + 1]) / 2
-        arrow(ax, (3.9, heights[place]), (8.45, y), LOOK)
-        ax.text(8.75, y, f"hop {i + 1}", ha="left", va="center", color=LOOK)
-    arrow(ax, (8.6, levels[-1] + 0.4), (8.6, levels[-1] + 1.0))
-    ax.text(8.6, levels[-1] + 1.25, answer, ha="center", va="center", weight="bold")
-    ax.text(0, top + 0.9, "the facts: keys and values", color=LOOK)
+        x = 0.3 + width * i
+        for left, name, colour in ((x, f"keys {i + 1}", ATTENTION), (x + 2.1, f"values {i + 1}", LOOK)):
+            ax.text(left + 0.55, n - 0.1, name, ha="center", va="center", color=colour)
+            for j in range(n):
+                face = colour if j == place else "white"
+                ax.add_patch(
+                    Rectangle((left, n - 1.3 - j), 1.1, 0.6, facecolor=face, alpha=0.5, edgecolor="none", zorder=1)
+                )
+                ax.add_patch(Rectangle((left, n - 1.3 - j), 1.1, 0.6, fill=False, edgecolor=colour, linewidth=1.2))
+        y = n - 1 - place
+        arrow(ax, (x + 1.12, y), (x + 2.08, y), LOOK)
+        ax.text(x + 1.6, y + 0.12, "$a_j$", ha="center", va="bottom", color=LOOK)
+        arrow(ax, (x + 0.55, -1.6), (x + 0.55, -0.35), ATTENTION)  # the question goes to all keys
+        ax.text(x + 0.65, -0.9, "asks", ha="left", va="center", color=ATTENTION)
+        arrow(ax, (x + 2.65, -0.35), (x + 2.65, -1.38), LOOK)  # what was read is added
+        ax.text(x + 2.65, -1.6, "+", ha="center", va="center", fontsize=14, color=LOOK)
+        arrow(ax, (ends[-1], -1.6), (x + 2.45, -1.6))
+        ax.text(x + 3.85, -1.6, f"$q_{i + 1}$", ha="center", va="center", bbox=style, zorder=3)
+        arrow(ax, (x + 2.85, -1.6), (x + 3.5, -1.6))
+        ends.append(x + 4.2)
+    arrow(ax, (ends[-1], -1.6), (ends[-1] + 0.7, -1.6))
+    ax.text(ends[-1] + 0.8, -1.6, answer, ha="left", va="center", weight="bold")

@@ -53,27 +53,42 @@ def test_a_sharp_cosine_is_a_cosine_times_a_learned_number():
     torch.testing.assert_close(score(q, keys), 2 * torch.e * Alignment("cosine", 4, longest=5)(q, keys))
 
 
-def test_misses():
-    """Of two articles one looks at its noun; of three other words one looks astray."""
+def test_words_by_length():
+    wrong = torch.tensor([[1.0, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
+    assert lesson.words_by_length(wrong, some_pairs())[0] == pytest.approx(6 / 2)
+
+
+def test_articles_that_look_at_their_noun():
     gold = [({(0, 2), (1, 3), (3, 1), (5, 0)}, {(4, 0)}), ({(2, 1), (3, 2)}, set())]
-    found = lesson.misses([[4, 3, 1, 2], [0, 2, 3]], some_pairs(), gold)
-    assert found == {
-        "articles: miss": 1 / 2,
-        "articles: on noun": 1 / 2,
-        "others: miss": pytest.approx(1 / 4),
-        "others: beside": pytest.approx(1 / 4),
-    }
+    places = [[4, 3, 1, 2], [0, 2, 3]]
+    assert lesson.articles_on_nouns(places, some_pairs(), gold) == 1 / 2
+    assert lesson.article_mask(some_pairs()).tolist() == [[False, False, True, False, False], [False, True] + 3 * [False]]
+
+
+def test_links_by_counting():
+    """*hat* stands with *sombrero* in both sentences; *the hat* alone with *el sombrero* tells the two apart."""
+    pairs = Pairs([["the", "hat"], ["the", "cup"], ["a", "hat"]], [["el", "gorro"], ["el", "vaso"], ["un", "gorro"]])
+    assert lesson.links_by_counting(pairs, pairs) == [[0, 1], [0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("name", lesson.SCORES)
+def test_named_scores(name):
+    score = lesson.named_score(name, 4, longest=5)
+    if name == "none":
+        assert score is False
+    else:
+        assert score(torch.randn(2, 3, 4), torch.randn(2, 5, 4)).shape == (2, 3, 5)
+        assert all(p.requires_grad for p in score.parameters()) == (name != "cosine × 8")
 
 
 def test_what_is_stored_is_complete():
-    curves = lesson.stored_runs("translators")
-    for construction in ("actives", "passives"):
-        lines = lesson.stored_lines(curves, construction) if construction == "actives" else {}
-        assert all(len(shares) == len(lesson.LENGTHS) for _, shares in lines.values())
+    for split in ("test", "train"):
+        curves = lesson.stored_lines(lesson.stored_runs("longer"), split)
+        assert {len(shares) for _, shares in curves.values()} == {len(lesson.LENGTHS)}
     scores = lesson.stored_runs("scores")
-    assert {name for name, _, _ in scores} == {*Alignment.KINDS, "cosine, sharpened"}
+    assert {name for name, _, _ in scores} == set(lesson.SCORES)
     assert all(0 <= value <= 1 for values in scores.values() for value in values)
-    assert lesson.stored_runs("hops")
+    assert len(lesson.stored_runs("hops")) == 12
 
 
 def test_pictures():
@@ -90,7 +105,7 @@ def test_pictures():
 
 def test_pictures_of_scores_and_starts():
     _, (left, right) = viz.figure(columns=2)
-    lesson.draw_scores(left, {"dot": 0.1, "cosine": 0.3}, {("dot", 200, "wrong"): [0.1, 0.2]}, "wrong")
+    lesson.draw_scores(left, {"dot": 0.1, "cosine": 0.3}, {("dot", 200, "wrong"): [0.1, 0.2]}, "wrong", rule=0.5)
     assert [label.get_text() for label in left.get_yticklabels()] == ["dot", "cosine"]
     lesson.draw_starts(right, {("2 hops, softmax", 1200, "two facts"): [0.4, 0.9]}, "two facts", guess=0.4)
     assert sum(len(dots.get_offsets()) for dots in right.collections) == 2
@@ -107,6 +122,7 @@ def test_stories():
     assert (told[0, :2] > 0).any(dim=-1).all()
     assert (asked > 0).sum() == 4
     assert lesson.newest_place("joe went to the office. anna moved to the garden. joe took the milk") == "garden"
+    assert lesson.newest_movement("joe went to the office. anna moved to the garden. joe took the milk") == 1
 
 
 @pytest.mark.parametrize("start", ["softmax", "linear start"])

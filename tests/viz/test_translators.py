@@ -13,7 +13,7 @@ def test_a_recurrent_translator(looks_back):
     translators.recurrent_translator(ax, ["red", "house"], ["casa", "roja"], looks_back)
     written = [text.get_text() for text in ax.texts]
     assert {"red", "house", "casa", "roja", "⟨s⟩", "encoder", "decoder"} <= set(written)
-    assert ("query" in written) == looks_back
+    assert ("query $s_2$" in written) == looks_back
     assert any("gets through" in text for text in written) != looks_back
 
 
@@ -25,12 +25,12 @@ def test_a_look_in_numbers():
     )
     written = {text.get_text() for text in ax.texts}
     assert {"a", "b", "(0, 2)", "(1, −1)", "3", "−1.5", "0.75", "0.25"} <= written
-    assert "context\n$c$ = (0.25, 1.2)" in written
+    assert "context\n$\\sum_j α_j h_j$ = (0.25, 1.2)" in written
 
 
 def test_the_hops_of_a_memory():
     _, ax = viz.figure()
     translators.memory_hops(ax, ["joe went home", "joe took the milk"], "where is the milk", "home", [1, 0])
     written = {text.get_text() for text in ax.texts}
-    assert {"joe went home", "joe took the milk", "home", "hop 1", "hop 2"} <= written
+    assert {"joe went home", "joe took the milk", "home", "keys 1", "values 2", "$q_2$"} <= written
     assert "$q_0$: where is the milk" in written
