@@ -264,7 +264,7 @@ def draw_alignment(ax: Axes, weights: Tensor, pairs: Pairs, row: int, links: tup
 ARTICLES = {"el", "la", "los", "las", "un", "una", "unos", "unas"}
 
 
-def links_by_counting(train: Pairs, test: Pairs, rounds: int = 10) -> list[list[int]]:
+def links_by_counting(train: Pairs, test: Pairs, rounds: int = 5) -> list[list[int]]:
     """IBM model 1 (Brown et al. 1993): the English place that fits each Spanish word best, from counts of pairs alone.
 
     It knows no order and no context: $p(f | e)$ is all, and each round shares every Spanish word out among the English
