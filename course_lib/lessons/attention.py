@@ -273,7 +273,9 @@ def links_by_counting(train: Pairs, test: Pairs, rounds: int = 5) -> list[list[i
     fits = torch.ones(len(train.source_words), len(train.target_words))  # p(Spanish | English)
     english = train.source[:, :, None]
     spanish = train.after.clamp(min=0)[:, None]
-    there = (torch.arange(train.source.shape[1]) < train.lengths[:, None])[:, :, None] & (train.after != IGNORED)[:, None]
+    there = (torch.arange(train.source.shape[1]) < train.lengths[:, None])[:, :, None] & (train.after != IGNORED)[
+        :, None
+    ]
     for _ in range(rounds):
         shared = fits[english, spanish] * there  # (pairs, n, m)
         shared = shared / shared.sum(dim=1, keepdim=True).clamp(min=1e-9)

@@ -62,7 +62,10 @@ def test_articles_that_look_at_their_noun():
     gold = [({(0, 2), (1, 3), (3, 1), (5, 0)}, {(4, 0)}), ({(2, 1), (3, 2)}, set())]
     places = [[4, 3, 1, 2], [0, 2, 3]]
     assert lesson.articles_on_nouns(places, some_pairs(), gold) == 1 / 2
-    assert lesson.article_mask(some_pairs()).tolist() == [[False, False, True, False, False], [False, True] + 3 * [False]]
+    assert lesson.article_mask(some_pairs()).tolist() == [
+        [False, False, True, False, False],
+        [False, True] + 3 * [False],
+    ]
 
 
 def test_links_by_counting():
