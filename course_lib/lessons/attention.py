@@ -102,7 +102,7 @@ SCORES = (*Alignment.KINDS, "cosine × 8", "cosine, sharpened", "none")
 
 
 def named_score(name: str, d: int, longest: int, additive: Callable = additive_score) -> Alignment | bool:
-    """One of the `SCORES`; False for ``"none"``, a decoder that does not look. ``additive`` computes the additive one."""
+    """One of the `SCORES`; False for ``"none"``: a decoder that does not look."""
     if name == "none":
         return False
     if name in Alignment.KINDS:
@@ -218,7 +218,7 @@ def stored_lines(stored: dict, split: str) -> dict[str, tuple[tuple[int, ...], l
 
 
 def draw_scores(ax: Axes, here: dict[str, float], stored: dict, group: str, rule: float | None = None) -> None:
-    """A row for each score: a large dot for the value measured here, small ones for the stored seeds; dashed: ``rule``."""
+    """A row for each score: large dots are measured here, small ones are stored seeds; dashed: ``rule``."""
     names = list(here)
     if rule is not None:
         ax.axvline(rule, color="#808080", linestyle="--")

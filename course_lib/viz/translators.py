@@ -49,7 +49,7 @@ def recurrent_translator(
 
 
 def _look_back(ax: Axes, n: int, x: float, t: int, word: str) -> None:
-    """From the query of step ``t``, at ``x``, to its word: n scores, their softmax, the weighted states, the context."""
+    """From the query of step ``t``, at ``x``, to its word: scores, softmax, weighted states, context."""
     left, right, bar = -0.4, n - 0.6, 1.35
     for j in range(n):
         arrow(ax, (j, 0.45), (j, bar - 0.3), ATTENTION)
