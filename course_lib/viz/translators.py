@@ -130,7 +130,7 @@ def memory_hops(ax: Axes, facts: Sequence[str], question: str, answer: str, look
         ax.text(-0.3, n - 1 - j, fact, ha="right", va="center")
     style = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": OTHER, "linewidth": 1.5}
     ax.text(-1.6, -1.6, f"$q_0$: {question}", ha="center", va="center", bbox=style, zorder=3)
-    ends = [-0.2]  # where each question's box ends
+    ends = [0.02]  # where each question's box ends
     for i, place in enumerate(looked):
         x = 0.3 + width * i
         for left, name, colour in ((x, f"keys {i + 1}", ATTENTION), (x + 2.1, f"values {i + 1}", LOOK)):
