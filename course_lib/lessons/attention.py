@@ -227,7 +227,7 @@ def draw_scores(ax: Axes, here: dict[str, float], stored: dict, group: str, rule
         values = stored.get((name, 200, group), [])
         ax.scatter(values, [y] * len(values), s=18, color="#222222", zorder=4)
     ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_ylim(len(SCORES) - 0.5, -0.5)  # the rows of two panels stand side by side, also where "none" is missing
     ax.set_xlim(left=0)
 
 
