@@ -1,5 +1,6 @@
-"""Exercises of lesson 04: split heads, the layer, what a head adds, two by hand, what heads look at, which matter."""
+"""Exercises of lesson 04: split heads, the layer, what a head adds, two by hand, patterns, importance, a rival."""
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -7,7 +8,13 @@ from torch import Tensor
 
 from course_lib.lab.grading import Exercise, Wrong, describe
 from course_lib.lab.ladder import Ladder, edits
-from course_lib.measure.heads import head_contributions, head_importance, pattern_score, two_heads_by_hand
+from course_lib.measure.heads import (
+    as_many_at_random,
+    head_contributions,
+    head_importance,
+    pattern_score,
+    two_heads_by_hand,
+)
 from course_lib.models.attention import causal_mask, merge_heads, multi_head, padding_mask, split_heads
 
 
@@ -637,4 +644,135 @@ importance = Exercise(
         """,
 )
 
-EXERCISES = [split, layer, contributions, by_hand, pattern, importance]
+# --- 4.7 ---
+
+DRAWS = 500  # seeds on which an answer is tried
+
+
+@functools.lru_cache(maxsize=40)
+def _draws(function: Callable, kept: Tensor, seed: int) -> Tensor:
+    """What an answer draws, (draws, layers, heads). It is asked once: every rung wants it."""
+    return torch.stack([function(kept.clone(), seed + i) for i in range(DRAWS)]).float()
+
+
+class AtRandom(Ladder):
+    """Random heads have no one right answer: compared is how many there are in each layer, and how often each."""
+
+    def outputs(self, answer: Callable, inputs: tuple) -> tuple[Tensor, ...]:
+        kept, seed = inputs
+        got = answer(kept.clone(), seed)
+        if not isinstance(got, Tensor):
+            raise Wrong(f"Expected a tensor, True at the random heads; got {describe(got)}.")
+        if got.shape != kept.shape:
+            raise Wrong(f"Expected the shape of kept, {tuple(kept.shape)}; got {tuple(got.shape)}.")
+        if not ((got == 0) | (got == 1)).all():
+            raise Wrong("Each head is drawn or not: only True and False are asked for.")
+        return self.outputs_of(answer, inputs)
+
+    def outputs_of(self, function: Callable, inputs: tuple) -> tuple[Tensor, ...]:
+        kept, seed = inputs
+        drawn = _draws(function, kept, seed)
+        right = (drawn.sum(dim=-1) == kept.sum(dim=-1)).float().mean(dim=0)  # (layers)
+        together = drawn[:, 0].T @ drawn[:, 1] / DRAWS  # how often a head of layer 0 comes with one of layer 1
+        return right, drawn.mean(dim=0), together
+
+
+def _same_seed(answer: Callable) -> None:
+    kept = torch.ones(3, 12).tril(6).bool()
+    for seed in range(3):
+        if not torch.equal(torch.as_tensor(answer(kept.clone(), seed)), torch.as_tensor(answer(kept.clone(), seed))):
+            raise Wrong("The same seed gave different heads: hand `seed` to a generator, and draw with that generator.")
+
+
+def _as_many_in_each_layer(answer: Callable) -> None:
+    for kept, first in rival.checks.cases:
+        for seed in range(first, first + 50):
+            for layer, (drawn, wanted) in enumerate(zip(answer(kept.clone(), seed), kept, strict=True)):
+                if drawn.sum() != wanted.sum():
+                    got = f"With seed {seed} layer {layer} gets {int(drawn.sum())} heads"
+                    raise Wrong(f"{got}; {int(wanted.sum())} are kept there.")
+
+
+def _from_all_layers(kept: Tensor, seed: int) -> Tensor:
+    order = torch.randperm(kept.numel(), generator=torch.Generator().manual_seed(seed))
+    return (order < kept.sum()).view(kept.shape)
+
+
+def _layers_shuffled(kept: Tensor, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    drawn = as_many_at_random(kept, seed)
+    return drawn[torch.randperm(len(kept), generator=generator)]
+
+
+def _one_order(kept: Tensor, seed: int) -> Tensor:
+    order = torch.randperm(kept.shape[1], generator=torch.Generator().manual_seed(seed))
+    return kept[:, order]
+
+
+def _drawn_twice(kept: Tensor, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.zeros_like(kept)
+    for layer, row in enumerate(kept):
+        drawn[layer, torch.randint(len(row), (int(row.sum()),), generator=generator)] = True
+    return drawn
+
+
+ALIKE = (
+    "Every layer draws by the same random order, so heads of the same number come together: make one generator "
+    "before the loop, and draw anew for each layer."
+)
+rival = Exercise(
+    id="4.7",
+    title="write the control",
+    reference=as_many_at_random,
+    checks=AtRandom(
+        as_many_at_random,
+        [
+            (torch.tensor([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 1]]).bool(), 0),
+            (torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0] * 6, [1] * 6]).bool(), 1000),
+        ],
+        returns=["how often a layer has the right number", "how often each head is drawn", "pairs of two layers"],
+        differentiable=False,
+        tolerance=0.12,
+        properties=[_as_many_in_each_layer],
+        slips=[
+            *edits(
+                as_many_at_random,
+                """
+                int(row.sum()) → int(kept.sum())
+                · Each layer gets as many heads as are kept in all; count the kept heads of that layer.
+                order[: int(row.sum())] → order[int(row.sum()) :]
+                · This is the number of heads that go; the number that is kept is asked for, True at those drawn.
+                order[: int(row.sum())] → order[:1] · One head a layer is drawn; draw as many as are kept in it.
+                order[: int(row.sum())] → torch.arange(int(row.sum()))
+                · The numbers are right, but always the first heads of a layer are drawn: nothing is random.
+                return drawn → return kept.clone()
+                · These are the kept heads themselves; draw others, as many in each layer.
+                manual_seed(seed) → manual_seed(0)
+                · Whatever the seed, the same heads come: hand `seed` on to the generator.
+                """,
+            ),
+            (_from_all_layers, "As many in all, but drawn from all layers at once; keep each layer's own number."),
+            (_layers_shuffled, "The layers change places; each layer keeps its own number of heads."),
+            (_drawn_twice, "A head can be drawn twice, so there are sometimes too few: `torch.randperm` repeats none."),
+            (_one_order, ALIKE),
+        ],
+    )
+    .without("repeatable")
+    .extended(_same_seed, after="types"),
+    crashes=[
+        ("randperm() received", "`torch.randperm(n)` wants a number: how many heads has a layer?"),
+        ("only integer tensors", "A slice wants a whole number: `int(row.sum())`."),
+        ("slice indices must be integers", "A slice wants a whole number: `int(row.sum())`."),
+    ],
+    nudge="Layer by layer: how many heads are kept? Take as many from the start of a random order of its heads.",
+    sketch="""
+        a generator with the seed                       once, before the loop
+        drawn = all False, like kept
+        for each layer:
+            a random order of its heads
+            the first ones, as many as are kept in it, become True
+        """,
+)
+
+EXERCISES = [split, layer, contributions, by_hand, pattern, importance, rival]

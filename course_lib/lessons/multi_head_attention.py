@@ -1,12 +1,13 @@
 """Lesson 04: a task that asks for two things at once, and what the heads of a real encoder do."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from course_lib import data
 from course_lib.data.tasks import SYMBOLS
 from course_lib.lab.budgets import Budget
 from course_lib.models.attention import masked_softmax, padding_mask, split_heads
@@ -16,11 +17,12 @@ from course_lib.tokenizers.wordpiece import WordPiece
 
 BUDGETS = {
     "table_steps": Budget("steps of training at the round table", cpu=400, gpu=1000, smoke=3),
+    "longer_steps": Budget("steps of a longer training of one head", cpu=2000, gpu=8000, smoke=3),
     "sentences": Budget("sentences to choose a head on, and as many to test it on", cpu=60, gpu=300, smoke=8),
     "groups": Budget("groups of four pronoun sentences to choose a head on", cpu=120, gpu=300, smoke=4),
     "test_groups": Budget("groups of four pronoun sentences to test it on", cpu=60, gpu=300, smoke=4),
     "words": Budget("words of two senses to choose heads on, and as many to test them on", cpu=7, smoke=2),
-    "orders": Budget("random orders in which heads are removed", cpu=6, gpu=20, smoke=2),
+    "draws": Budget("draws of random heads, for each number of heads", cpu=6, gpu=20, smoke=2),
 }
 
 
@@ -61,14 +63,14 @@ def word_patterns(ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
 
 
 def preference(weights: Tensor, query: Tensor, right: Tensor, wrong: Tensor) -> tuple[Tensor, Tensor]:
-    """How often a query looks more at the right key than at the wrong one, and its mean weight there: (heads) each.
+    """Does a query look more at the right key than at the wrong one (1, 0), and its weight there: (texts, heads) each.
 
-    weights (batch, heads, queries, keys); query, right, wrong: one place in each text, (batch).
+    weights (texts, heads, queries, keys); query, right, wrong: one place in each text, (texts).
     """
     text = torch.arange(len(weights), device=weights.device)
-    row = weights[text, :, query]  # (batch, heads, keys)
+    row = weights[text, :, query]  # (texts, heads, keys)
     on_right, on_wrong = row[text, :, right], row[text, :, wrong]
-    return (on_right > on_wrong).float().mean(dim=0), on_right.mean(dim=0)
+    return (on_right > on_wrong).float(), on_right
 
 
 def entropy(weights: Tensor, asked: Tensor) -> Tensor:
@@ -119,6 +121,81 @@ def values_hidden(model: Bert, hidden: Tensor) -> Iterator[None]:
         for block in model.stack.blocks:
             hooks.enter_context(block.attention.qkv.register_forward_hook(hide))
         yield
+
+
+def even_weights(ids: Tensor, lengths: Tensor) -> Tensor:
+    """One head that spreads its attention evenly over the tokens: (batch, 1, queries, keys)."""
+    token = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]  # (batch, length)
+    even = token[:, None] / lengths[:, None, None]  # (batch, 1, keys)
+    return even[:, None].expand(-1, 1, ids.shape[1], -1)
+
+
+@torch.no_grad()
+def shares_of_cls(model: Bert, ids: Tensor, lengths: Tensor, head_contributions: Callable) -> tuple[list, list]:
+    """The share of [CLS] in what the words of texts ``[CLS] words [SEP]`` look at: by weight, and by weight × ‖v W_O‖.
+
+    `head_contributions` says what a head adds. Both lists have a number for each layer, the mean over words and heads.
+    """
+    asked, heads = words_of(ids, lengths), model.shape.heads
+    by_weight, by_norm = [], []
+    weights_of_layers, qkv_of_layers = recorded(model, "attention", ids, lengths), recorded(model, "qkv", ids, lengths)
+    for block, weights, qkv in zip(model.stack.blocks, weights_of_layers, qkv_of_layers, strict=True):
+        values = split_heads(qkv.chunk(3, dim=-1)[2], heads)  # (batch, heads, keys, d_head)
+        alone = torch.eye(ids.shape[1], device=ids.device).expand_as(
+            weights
+        )  # each token looks at itself with weight 1
+        written = head_contributions(alone, values, block.attention.output.weight)  # (batch, heads, keys, d)
+        amounts = weights * written.norm(dim=-1)[:, :, None]  # (batch, heads, queries, keys)
+        for shares, each in ((by_weight, weights), (by_norm, amounts)):
+            share = each[..., 0] / each.sum(dim=-1)  # (batch, heads, queries)
+            shares.append(share.mean(dim=1)[asked].mean().item())
+    return by_weight, by_norm
+
+
+def hidden_tokens(ids: Tensor, lengths: Tensor, seed: int) -> dict[str, Tensor]:
+    """One token in each text ``[CLS] words [SEP]``: name → (batch, length), True there; the word is drawn at random."""
+    place = torch.arange(ids.shape[1], device=ids.device)
+    word = words_of(ids, lengths)
+    drawn = torch.rand(ids.shape, generator=torch.Generator().manual_seed(seed)).to(ids.device)
+    return {
+        "[CLS]": (place == 0).expand_as(word),
+        "[SEP]": place == lengths[:, None] - 1,
+        "one word": place == drawn.masked_fill(~word, -1).argmax(dim=1)[:, None],
+    }
+
+
+@torch.no_grad()
+def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> float:
+    """How far the words' last hidden states move, 1 − cosine, if the values of ``hidden`` (batch, length) are 0."""
+    before = recorded(model, "blocks", ids, lengths)[-1]  # (batch, length, d)
+    with values_hidden(model, hidden):
+        after = recorded(model, "blocks", ids, lengths)[-1]
+    far = 1 - nn.functional.cosine_similarity(before, after, dim=-1)  # (batch, length)
+    return far[words_of(ids, lengths) & ~hidden].mean().item()
+
+
+def some_groups(rows, count: int, seed: int, device: torch.device | str) -> tuple[list[str], Tensor]:
+    """``count`` groups of four sentences of the corpus ``coreference``, drawn by the seed.
+
+    → sentences, and the places of pronoun, antecedent and other noun behind ``[CLS]``: (3, sentences)
+    """
+    groups = torch.randperm(300, generator=torch.Generator().manual_seed(seed))[:count]
+    chosen = rows.select([4 * group + i for group in groups.tolist() for i in range(4)])
+    places = [chosen[name][:] for name in ("pronoun_place", "antecedent_place", "other_place")]
+    return chosen["sentence"][:], torch.tensor(places, device=device) + 1
+
+
+NOUNS_INSTEAD = {"he": "man", "she": "woman", "it": "vehicle"}
+
+
+def four_cases(rows: Sequence[dict], sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor]]:
+    """The sentences with pronouns, with nouns instead, and two kinds of `reflexives`: name → sentences, places."""
+    nouns = [" ".join(NOUNS_INSTEAD.get(word, word) for word in text.split()) for text in sentences]
+    cases = {"pronoun": (sentences, places), "noun instead": (nouns, places)}
+    for name, both_match in {"himself, one matches": False, "himself, both match": True}.items():
+        made, where = reflexives(rows, both_match)
+        cases[name] = (made, torch.tensor(where, device=places.device) + 1)
+    return cases
 
 
 def reflexives(rows: Sequence[dict], both_match: bool = True) -> tuple[list[str], list[list[int]]]:
@@ -187,8 +264,34 @@ def margin(vectors: Tensor, same: Tensor, other: Tensor) -> Tensor:
     return (cosines * same).sum(dim=1) / same.sum(dim=1) - (cosines * other).sum(dim=1) / other.sum(dim=1)
 
 
+def two_senses(tokenizer: WordPiece, device: torch.device | str) -> tuple[list[str], Callable[[Sequence[str]], Senses]]:
+    """The words of the corpus ``senses``, and a function from some of them to their sentences."""
+    rows = [row for split in ("train", "test") for row in data.load("senses", split, quiet=True)]
+    words = sorted({row["word"] for row in rows})
+    return words, lambda some: read_senses(
+        tokenizer, [row for word in some for row in rows if row["word"] == word], device
+    )
+
+
+@torch.no_grad()
+def rows_of(encoder: Bert, tokenizer: WordPiece, text: str, asked: Sequence[str]) -> tuple[list[str], Tensor]:
+    """The tokens of a text, and where some of them look: (asked, layers · heads, tokens)."""
+    tokens = ["[CLS]", *tokenizer.tokenise(text), "[SEP]"]
+    ids = tokenizer.encode(text).to(next(encoder.parameters()).device)
+    weights = torch.cat(recorded(encoder, "attention", ids[None]), dim=1)[0]  # (layers · heads, queries, keys)
+    return tokens, weights[:, [tokens.index(word) for word in asked]].transpose(0, 1).cpu()
+
+
 def interval(each: Tensor, generator: torch.Generator, draws: int = 2000) -> tuple[float, float]:
     """Bootstrap: where 95 % of the means lie, if the items, each (items), are drawn anew, with replacement."""
     drawn = torch.randint(len(each), (draws, len(each)), generator=generator)
     low, high = each[drawn].mean(dim=1).quantile(torch.tensor([0.025, 0.975])).tolist()
     return low, high
+
+
+def interval_over_words(difference: Tensor, words: int, seed: int) -> tuple[float, float]:
+    """The bootstrap `interval` of the mean of a difference, (sentences); what is drawn anew are ``words``.
+
+    The sentences of a word stand together, and each word has as many.
+    """
+    return interval(difference.view(words, -1).mean(dim=1), torch.Generator().manual_seed(seed))

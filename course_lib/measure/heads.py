@@ -1,4 +1,4 @@
-"""Heads: what each head of an encoder looks at, adds, and how much it matters; and two that are set by hand."""
+"""Heads: what each head of an encoder looks at, adds, and how much it matters; random rivals; heads set by hand."""
 
 from collections.abc import Callable
 
@@ -43,6 +43,19 @@ def head_importance(loss: Callable[[Tensor, object], Tensor], gates: Tensor, exa
     return total / len(examples)
 
 
+def as_many_at_random(kept: Tensor, seed: int) -> Tensor:
+    """A random rival of chosen heads: in each layer as many as are kept there, every such choice equally likely.
+
+    kept (layers, heads), True: chosen → the same shape. The same seed gives the same heads.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.zeros_like(kept)
+    for layer, row in enumerate(kept):
+        order = torch.randperm(len(row), generator=generator)
+        drawn[layer, order[: int(row.sum())]] = True
+    return drawn
+
+
 @torch.no_grad()
 def queries_and_keys(encoder: Bert, ids: Tensor) -> tuple[Tensor, Tensor]:
     """What the heads compare in one text, ids (length): twice (layers, heads, length, size); see `viz.neuron_view`."""
@@ -62,3 +75,29 @@ def two_heads_by_hand(first: int, second: int, size: int) -> tuple[Tensor, Tenso
     place = torch.cat([nothing, one], dim=1)  # (size, d): reads the place
     symbol = torch.cat([one, nothing], dim=1)  # (size, d): reads the symbol
     return torch.cat([*asked, place, place, symbol, symbol]), torch.eye(2 * size)
+
+
+def one_head_by_hand(size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """One head and a linear read-out that name two guests: the one before, and the one ``size`` / 2 places back.
+
+    A guest is 2 · size numbers: its symbol as a one-hot vector, then its place; ``size`` places (size / 2 is even), as
+    many symbols. Without biases `multi_head` looks at both guests, a hair more at the one with the higher symbol (or
+    the lower, by the place). The first half of the output is the mean of both symbols. One more number is by how much
+    more it looked at the guest before, times ±1 by the place: positive where that guest wears the higher symbol. The
+    linear read-out adds it (or subtracts it, for the guest opposite), times the symbol's number.
+    → W_qkv (3d, d), W_o (d, d), d = 2 · size; the read-out (2 answers, size symbols, d)
+    """
+    one, nothing = torch.eye(size), torch.zeros(size, size)
+    number = torch.arange(size)
+    sign = 1.0 - 2.0 * (number % 2)  # of a place: + − + −; the two guests looked at have different signs
+    q, k, v = (torch.zeros(2 * size, 2 * size) for _ in range(3))
+    q[:size] = torch.cat([nothing, 200 * (one.roll(-1, dims=0) + one.roll(-(size // 2), dims=0))], dim=1)
+    k[:size] = torch.cat([nothing, one], dim=1)  # a place asks for two places …
+    q[size, size:] = sign.roll(1)
+    k[size, :size] = 0.02 * number  # … and for a higher or a lower symbol, very softly
+    v[:size] = torch.cat([one, nothing], dim=1)  # the symbol
+    v[size, size:] = sign  # the sign of the place: on average 2a − 1, or 1 − 2a
+    read_out = torch.cat([one, nothing], dim=1).repeat(2, 1, 1)
+    read_out[0, :, size] = 2.5 * number
+    read_out[1, :, size] = -2.5 * number
+    return torch.cat([q, k, v]), torch.eye(2 * size), read_out

@@ -29,6 +29,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "tried = gates.requires_grad_()": "the gates keep their numbers",
         "total += torch.autograd.grad(loss(tried, example), tried)[-1].abs()": "there is one gradient only",
     },
+    "4.7": {
+        "for layer, row in list(enumerate(kept))[::-1]:": "the order of the layers does not matter",
+        "drawn[layer, order[:int(row.sum())]] = 2": "True, in a tensor of truth values",
+        "generator = torch.manual_seed(seed)": "the global generator, seeded",
+        "drawn[layer, order[:row.sum()]] = True": "a tensor of one whole number may end a slice",
+    },
 }
 
 
@@ -695,5 +701,113 @@ BANK.edited(
     gates.clone().requires_grad_() → gates.requires_grad_().zero_() · Work on a copy of the gates
     loss(tried, example), → torch.stack([loss(tried, e) for e in examples]), · Differentiate the loss of one example
     loss(tried, example), → loss(tried, examples), · `loss` takes one example at a time
+    """,
+)
+
+
+# --- 4.7 write the control: right -----------------------------------------------------------------------------------
+
+
+@right("4.7", "the ranks of random numbers")
+def as_many_at_random(kept, seed):
+    noise = torch.rand(kept.shape, generator=torch.Generator().manual_seed(seed))
+    return noise.argsort(dim=1).argsort(dim=1) < kept.sum(dim=1, keepdim=True)
+
+
+@right("4.7", "each row shuffled")
+def as_many_at_random(kept, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.stack([row[torch.randperm(len(row), generator=generator)] for row in kept])
+
+
+@right("4.7", "Python's random, as numbers")
+def as_many_at_random(kept, seed):
+    import random
+
+    draw = random.Random(seed)
+    drawn = torch.zeros(kept.shape)
+    for layer in range(kept.shape[0]):
+        for head in draw.sample(range(kept.shape[1]), int(kept[layer].sum())):
+            drawn[layer, head] = 1
+    return drawn
+
+
+@right("4.7", "the global generator, seeded")
+def as_many_at_random(kept, seed):
+    torch.manual_seed(seed)
+    drawn = kept.clone()
+    for i in range(len(kept)):
+        drawn[i] = kept[i][torch.randperm(kept.shape[1])]
+    return drawn
+
+
+# --- 4.7 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("4.7", "a generator in the loop", says="Every layer draws by the same random order")
+def as_many_at_random(kept, seed):
+    rows = []
+    for row in kept:
+        generator = torch.Generator().manual_seed(seed)
+        rows.append(row[torch.randperm(len(row), generator=generator)])
+    return torch.stack(rows)
+
+
+@wrong("4.7", "all heads shuffled", says="As many in all, but drawn from all layers at once")
+def as_many_at_random(kept, seed):
+    order = torch.randperm(kept.numel(), generator=torch.Generator().manual_seed(seed))
+    return kept.flatten()[order].view(kept.shape)
+
+
+@wrong("4.7", "the seed is not used", says="The same seed gave different heads")
+def as_many_at_random(kept, seed):
+    return torch.stack([row[torch.randperm(len(row))] for row in kept])
+
+
+@wrong("4.7", "with replacement", says="A head can be drawn twice")
+def as_many_at_random(kept, seed):
+    torch.manual_seed(seed)
+    drawn = torch.zeros(kept.shape, dtype=torch.bool)
+    for i, row in enumerate(kept):
+        for _ in range(int(row.sum())):
+            drawn[i, int(torch.randint(0, kept.shape[1], ()))] = True
+    return drawn
+
+
+@wrong("4.7", "a list of numbers", says="Expected a tensor, True at the random heads; got a list")
+def as_many_at_random(kept, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randperm(len(row), generator=generator)[: int(row.sum())].tolist() for row in kept]
+
+
+@wrong("4.7", "flat", says="Expected the shape of kept, (3, 4); got (12,)")
+def as_many_at_random(kept, seed):
+    return torch.cat([row[torch.randperm(len(row))] for row in kept])
+
+
+@wrong("4.7", "coins", says="are kept there")
+def as_many_at_random(kept, seed):
+    noise = torch.rand(kept.shape, generator=torch.Generator().manual_seed(seed))
+    return noise < kept.float().mean(dim=1, keepdim=True)
+
+
+@wrong("4.7", "random numbers", says="Each head is drawn or not")
+def as_many_at_random(kept, seed):
+    return torch.rand(kept.shape, generator=torch.Generator().manual_seed(seed))
+
+
+@wrong("4.7", "changes kept", says="It changes its input kept in place")
+def as_many_at_random(kept, seed):
+    torch.manual_seed(seed)
+    for row in kept:
+        row[:] = row[torch.randperm(len(row))]
+    return kept
+
+
+BANK.edited(
+    "4.7",
+    """
+    torch.randperm(len(row), → torch.randperm(row, · wants a number: how many heads has a layer
+    order[: int(row.sum())] → order[: row.float().sum()] · A slice wants a whole number
     """,
 )

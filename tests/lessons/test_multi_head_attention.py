@@ -35,8 +35,8 @@ def test_preference():
     weights = torch.zeros(2, 3, 4, 4)
     weights[0, 0, 3, 1], weights[0, 1, 3, 2], weights[1, 0, 2, 0], weights[1, 1, 2, 0] = 0.4, 0.5, 0.6, 0.2
     often, much = preference(weights, torch.tensor([3, 2]), torch.tensor([1, 0]), torch.tensor([2, 1]))
-    torch.testing.assert_close(often, torch.tensor([1.0, 0.5, 0.0]))
-    torch.testing.assert_close(much, torch.tensor([0.5, 0.1, 0.0]))
+    torch.testing.assert_close(often, torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]))
+    torch.testing.assert_close(much, torch.tensor([[0.4, 0.0, 0.0], [0.6, 0.2, 0.0]]))
 
 
 def encoder(seed: int = 0) -> Bert:

@@ -67,3 +67,20 @@ def test_two_heads_by_hand_answer_both_questions():
     output, weights = multi_head(x, W_qkv, torch.zeros(48), W_o, torch.zeros(16), heads=2)
     assert torch.equal(output.unflatten(-1, (2, 8)).argmax(dim=-1), targets)
     assert weights.amax(dim=-1).min() > 0.99
+
+
+def test_random_rivals_are_as_many_in_each_layer():
+    kept = torch.tensor([[True, True, True, False], [False, False, False, False], [False, True, False, False]])
+    drawn = torch.stack([heads.as_many_at_random(kept, seed) for seed in range(400)])
+    assert torch.equal(drawn.sum(dim=-1), torch.tensor([3, 0, 1]).expand(400, 3))
+    close(drawn.float().mean(dim=0), torch.tensor([0.75, 0, 0.25])[:, None].expand(3, 4), 0.1)
+    assert torch.equal(heads.as_many_at_random(kept, 7), heads.as_many_at_random(kept, 7))
+
+
+def test_one_head_by_hand_names_both():
+    W_qkv, W_o, read_out = heads.one_head_by_hand(8)
+    symbols = torch.randint(8, (300, 8), generator=torch.Generator().manual_seed(0))
+    x = torch.cat([torch.nn.functional.one_hot(symbols, 8), torch.eye(8).expand(300, 8, 8)], dim=-1).float()
+    out, _ = multi_head(x, W_qkv, torch.zeros(48), W_o, torch.zeros(16), heads=1)
+    named = torch.einsum("bld,asd->blas", out, read_out).argmax(dim=-1)
+    assert torch.equal(named, torch.stack([symbols.roll(1, dims=1), symbols.roll(4, dims=1)], dim=-1))
