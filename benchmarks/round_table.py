@@ -4,8 +4,8 @@
     python benchmarks/round_table.py --heads 1 --steps 400 2000
 
 Each guest of a table names the symbol of the guest before and of the guest opposite. The network is the lesson's:
-attention and a linear read-out. Prints the share of guests that name both, at 500 new tables: the lowest and the highest
-of the seeds.
+attention and a linear read-out. Prints the share of guests that name both, at 500 new tables: the lowest and highest of
+the seeds.
 """
 
 import argparse

@@ -185,6 +185,13 @@ def some_groups(rows, count: int, seed: int, device: torch.device | str) -> tupl
     return chosen["sentence"][:], torch.tensor(places, device=device) + 1
 
 
+SLIDE_SENTENCES = [  # S1's; S4's; S4's with another ending, where *it* means the street: text, pronoun
+    ('"I voted for Nader because he was most aligned with my values," she said.', "he"),
+    ('"I voted for Nader because he was most aligned with my values," she said.', "my"),
+    ('"I voted for Nader because he was most aligned with my values," she said.', "she"),
+    ("The animal didn't cross the street because it was too tired.", "it"),
+    ("The animal didn't cross the street because it was too wide.", "it"),
+]
 NOUNS_INSTEAD = {"he": "man", "she": "woman", "it": "vehicle"}
 
 

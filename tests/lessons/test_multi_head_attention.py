@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from course_lib import data
 from course_lib.lessons import multi_head_attention as lesson
 from course_lib.lessons.multi_head_attention import preference, two_relations, word_patterns
+from course_lib.measure.heads import head_contributions
 from course_lib.models.bert import Bert, BertShape
 from course_lib.models.inside import recorded
 
@@ -113,3 +115,57 @@ def test_nearer_and_margin():
     assert lesson.nearer(torch.ones(4, 2), same, other).tolist() == [0.5] * 4  # all alike: no better than a guess
     assert (lesson.margin(vectors, same, other) > 0.8).all()
     torch.testing.assert_close(lesson.margin(torch.ones(4, 2), same, other), torch.zeros(4))
+
+
+def test_even_weights_are_even_over_the_tokens():
+    even = lesson.even_weights(torch.zeros(2, 4, dtype=torch.long), torch.tensor([4, 2]))
+    torch.testing.assert_close(even[0, 0], torch.full((4, 4), 0.25))
+    torch.testing.assert_close(even[1, 0, 0], torch.tensor([0.5, 0.5, 0, 0]))
+
+
+def test_hidden_tokens_are_one_in_each_text():
+    lengths = torch.tensor([6, 4])
+    hidden = lesson.hidden_tokens(torch.zeros(2, 6, dtype=torch.long), lengths, 0)
+    for tokens in hidden.values():
+        assert tokens.sum(dim=1).tolist() == [1, 1]
+    assert hidden["[SEP]"].nonzero().tolist() == [[0, 5], [1, 3]]
+    assert lesson.words_of(torch.zeros(2, 6), lengths)[hidden["one word"]].all()
+
+
+def test_hidden_tokens_move_the_words_and_nothing_hidden_moves_none():
+    model, ids, lengths = encoder(), torch.randint(20, (3, 8)), torch.tensor([8, 7, 6])
+    hidden = lesson.hidden_tokens(ids, lengths, 0)
+    assert lesson.moved(model, ids, lengths, hidden["[CLS]"]) > 1e-4
+    assert lesson.moved(model, ids, lengths, torch.zeros(3, 8, dtype=torch.bool)) < 1e-5
+
+
+def test_a_short_value_lowers_the_share():
+    model, ids, lengths = encoder(), torch.randint(20, (3, 8)), torch.tensor([8, 7, 6])
+    before_weight, before_norm = lesson.shares_of_cls(model, ids, lengths, head_contributions)
+    first = torch.zeros(3, 8, dtype=torch.bool)
+    first[:, 0] = True
+    with lesson.values_hidden(model, first):
+        by_weight, by_norm = lesson.shares_of_cls(model, ids, lengths, head_contributions)
+    assert by_weight[0] == pytest.approx(before_weight[0])
+    assert by_norm == pytest.approx([0, 0], abs=1e-6)
+    assert min(before_norm) > 0.01
+
+
+def test_groups_and_cases():
+    rows = data.load("coreference", "test", quiet=True)
+    sentences, places = lesson.some_groups(rows, 2, 0, "cpu")
+    assert len(sentences) == 8
+    for text, (pronoun, antecedent, other) in zip(sentences, places.T.tolist(), strict=True):
+        words = ["[CLS]", *text.split()]
+        assert words[pronoun] in lesson.NOUNS_INSTEAD
+        assert words[antecedent] != words[other]
+    cases = lesson.four_cases(rows, sentences, places)
+    assert list(cases) == ["pronoun", "noun instead", "himself, one matches", "himself, both match"]
+    for texts, where in cases.values():
+        assert where.shape == (3, len(texts))
+    assert not set(cases["noun instead"][0]) & set(sentences)
+
+
+def test_interval_over_words_takes_a_word_as_one():
+    difference = torch.tensor([0.0, 1.0]).repeat_interleave(50)  # two words, 50 sentences each
+    assert lesson.interval_over_words(difference, 2, 0) == (0.0, 1.0)
