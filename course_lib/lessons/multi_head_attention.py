@@ -302,3 +302,9 @@ def interval_over_words(difference: Tensor, words: int, seed: int) -> tuple[floa
     The sentences of a word stand together, and each word has as many.
     """
     return interval(difference.view(words, -1).mean(dim=1), torch.Generator().manual_seed(seed))
+
+
+def band(scores: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Of scores, each (draws, sentences): for each of them the mean, the lowest and the highest draw."""
+    draws = torch.stack([each.mean(dim=1) for each in scores])
+    return draws.mean(dim=1), draws.amin(dim=1), draws.amax(dim=1)

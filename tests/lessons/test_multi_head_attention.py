@@ -134,8 +134,11 @@ def test_hidden_tokens_are_one_in_each_text():
 
 def test_hidden_tokens_move_the_words_and_nothing_hidden_moves_none():
     model, ids, lengths = encoder(), torch.randint(20, (3, 8)), torch.tensor([8, 7, 6])
+    for block in model.stack.blocks:
+        block.attention.qkv.weight.mul_(50)  # fresh weights are small: nothing would move
+        block.attention.output.weight.mul_(50)
     hidden = lesson.hidden_tokens(ids, lengths, 0)
-    assert lesson.moved(model, ids, lengths, hidden["[CLS]"]) > 1e-4
+    assert lesson.moved(model, ids, lengths, hidden["[CLS]"]) > 1e-3
     assert lesson.moved(model, ids, lengths, torch.zeros(3, 8, dtype=torch.bool)) < 1e-5
 
 
@@ -169,3 +172,8 @@ def test_groups_and_cases():
 def test_interval_over_words_takes_a_word_as_one():
     difference = torch.tensor([0.0, 1.0]).repeat_interleave(50)  # two words, 50 sentences each
     assert lesson.interval_over_words(difference, 2, 0) == (0.0, 1.0)
+
+
+def test_band_over_draws():
+    found = lesson.band([torch.tensor([[0.0, 1.0], [1.0, 1.0]]), torch.zeros(2, 2)])
+    assert [each.tolist() for each in found] == [[0.75, 0.0], [0.5, 0.0], [1.0, 0.0]]
