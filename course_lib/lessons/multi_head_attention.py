@@ -17,12 +17,11 @@ from course_lib.tokenizers.wordpiece import WordPiece
 
 BUDGETS = {
     "table_steps": Budget("steps of training at the round table", cpu=400, gpu=1000, smoke=3),
-    "longer_steps": Budget("steps of a longer training of one head", cpu=2000, gpu=8000, smoke=3),
     "sentences": Budget("sentences to choose a head on, and as many to test it on", cpu=60, gpu=300, smoke=8),
     "groups": Budget("groups of four pronoun sentences to choose a head on", cpu=120, gpu=300, smoke=4),
     "test_groups": Budget("groups of four pronoun sentences to test it on", cpu=60, gpu=300, smoke=4),
     "words": Budget("words of two senses to choose heads on, and as many to test them on", cpu=7, smoke=2),
-    "draws": Budget("draws of random heads, for each number of heads", cpu=6, gpu=20, smoke=2),
+    "draws": Budget("draws of random heads, for each number of heads", cpu=5, gpu=20, smoke=2),
 }
 
 
@@ -271,13 +270,18 @@ def margin(vectors: Tensor, same: Tensor, other: Tensor) -> Tensor:
     return (cosines * same).sum(dim=1) / same.sum(dim=1) - (cosines * other).sum(dim=1) / other.sum(dim=1)
 
 
-def two_senses(tokenizer: WordPiece, device: torch.device | str) -> tuple[list[str], Callable[[Sequence[str]], Senses]]:
-    """The words of the corpus ``senses``, and a function from some of them to their sentences."""
+def two_senses(tokenizer: WordPiece, device: torch.device | str) -> tuple[list[str], Callable[..., Senses]]:
+    """The words of the corpus ``senses``, and a function from words to their sentences, ``each`` of either sense."""
     rows = [row for split in ("train", "test") for row in data.load("senses", split, quiet=True)]
-    words = sorted({row["word"] for row in rows})
-    return words, lambda some: read_senses(
-        tokenizer, [row for word in some for row in rows if row["word"] == word], device
-    )
+    found: dict[str, dict[str, list[dict]]] = {}
+    for row in rows:
+        found.setdefault(row["word"], {}).setdefault(row["sense"], []).append(row)
+
+    def sentences_with(words: Sequence[str], each: int = 6) -> Senses:
+        chosen = [row for word in words for rows_of_sense in found[word].values() for row in rows_of_sense[:each]]
+        return read_senses(tokenizer, chosen, device)
+
+    return sorted(found), sentences_with
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib import data
+from course_lib import data, pretrained, tokenizers
 from course_lib.lessons import multi_head_attention as lesson
 from course_lib.lessons.multi_head_attention import preference, two_relations, word_patterns
 from course_lib.measure.heads import head_contributions
@@ -177,3 +177,12 @@ def test_interval_over_words_takes_a_word_as_one():
 def test_band_over_draws():
     found = lesson.band([torch.tensor([[0.0, 1.0], [1.0, 1.0]]), torch.zeros(2, 2)])
     assert [each.tolist() for each in found] == [[0.75, 0.0], [0.5, 0.0], [1.0, 0.0]]
+
+
+def test_sentences_of_some_words():
+    words, sentences_with = lesson.two_senses(tokenizers.load(pretrained.weights("minilm")), "cpu")
+    assert len(words) == 14
+    part = sentences_with(words[:2], each=3)
+    assert len(part.ids) == 2 * 2 * 3
+    assert part.same.sum(dim=1).tolist() == [2] * 12
+    assert part.other.sum(dim=1).tolist() == [3] * 12
