@@ -199,14 +199,33 @@ def _strips(ax: Axes, corner: tuple[float, float], size: tuple[float, float], co
 HEADS = (PALETTE[0], PALETTE[1], PALETTE[2])  # a colour for each head of a drawing
 
 
+_LOOKS = (  # of the heads of a drawing: where each of four queries looks
+    ((1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)),
+    ((0.5, 0.5, 0.0, 0.0), (0.0, 0.5, 0.5, 0.0), (0.0, 0.0, 0.5, 0.5), (0.2, 0.0, 0.0, 0.8)),
+    ((0.7, 0.1, 0.1, 0.1), (0.7, 0.1, 0.1, 0.1), (0.7, 0.1, 0.1, 0.1), (0.7, 0.1, 0.1, 0.1)),
+)
+
+
+def _grid(ax: Axes, corner: tuple[float, float], size: float, weights: Sequence[Sequence[float]], colour: str) -> None:
+    """Attention weights as a square of cells, the first query on top; the darker, the more."""
+    side = size / len(weights)
+    for i, row in enumerate(weights):
+        for j, weight in enumerate(row):
+            place = (corner[0] + j * side, corner[1] + size - (i + 1) * side)
+            ax.add_patch(Rectangle(place, side, side, facecolor="white", edgecolor="#bbbbbb", linewidth=0.6))
+            ax.add_patch(Rectangle(place, side, side, facecolor=colour, alpha=0.8 * weight))
+    ax.add_patch(Rectangle(corner, size, size, facecolor="none", edgecolor=OTHER, linewidth=1))
+
+
 def multi_head_attention(ax: Axes) -> None:
     """The layer from left to right with its shapes: project, split, attend in each head, merge, mix."""
-    ax.set(xlim=(0, 15.4), ylim=(-1.35, 7.4))
+    ax.set(xlim=(0, 16.6), ylim=(-1.5, 7.4))
     ax.axis("off")
     _strips(ax, (0.2, 2.4), (1.2, 1.5), ["#cccccc"])
     ax.text(0.8, 4.1, "x", ha="center")
     ax.text(0.8, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
-    for name, y in (("q", 4.9), ("k", 2.4), ("v", -0.1)):
+    rows = (4.9, 2.4, -0.1)
+    for name, y in zip("qkv", rows, strict=True):
         _strips(ax, (3.3, y), (1.2, 1.5), HEADS)
         ax.text(3.9, y + 1.62, name, ha="center")
         arrow(ax, (1.5, 3.15), (3.2, y + 0.75))
@@ -215,72 +234,78 @@ def multi_head_attention(ax: Axes) -> None:
     ax.text(2.25, 0.95, "$W^V$", ha="center", color=OTHER)
     ax.text(3.9, -0.75, "(L, d) each", ha="center", fontsize=10, color=OTHER)
     ax.plot([4.6, 4.75, 4.75, 4.6], [6.4, 6.4, -0.1, -0.1], color=OTHER, linewidth=1)  # of q, k and v alike
-    for i, (colour, y) in enumerate(zip(HEADS, (4.9, 2.4, -0.1), strict=True)):
-        arrow(ax, (4.8, 3.15), (5.95, y + 0.75), colour)
-        style = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": colour, "linewidth": 1.8}
-        text = f"head {i}\nsoftmax$(q k^\\top / \\sqrt{{d_{{head}}}})$"
-        ax.text(7.65, y + 0.75, text, ha="center", va="center", fontsize=10, bbox=style)
-        arrow(ax, (9.3, y + 0.75), (9.75, y + 0.75), colour)
-        _strips(ax, (9.85, y), (0.4, 1.5), [colour])
-        arrow(ax, (10.4, y + 0.75), (11.3, 3.15), colour)
-    ax.text(5.2, -1.3, "each head takes its own columns of q, k and v", ha="center", fontsize=10, color=OTHER)
-    ax.text(7.65, -0.75, "weights (L, L), times v", ha="center", fontsize=10, color=OTHER)
-    ax.text(10.05, -0.75, "(L, d / H)", ha="center", fontsize=10, color=OTHER)
-    _strips(ax, (11.4, 2.4), (1.2, 1.5), HEADS)
-    ax.text(12.0, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
-    arrow(ax, (12.7, 3.15), (13.9, 3.15))
-    ax.text(13.3, 3.4, "$W^O$", ha="center", color=OTHER)
-    _strips(ax, (14.0, 2.4), (1.2, 1.5), ["#cccccc"])
-    ax.text(14.6, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
-    steps = {0.8: "tokens", 3.9: "project", 5.25: "split", 7.65: "attend", 11.4: "merge", 14.3: "mix"}
+    ends = ((13.0, 3.95), (13.4, 2.3), (13.8, 2.3))  # where the strips of the merged matrix are
+    for i, (colour, y) in enumerate(zip(HEADS, rows, strict=True)):
+        middle = y + 0.75
+        arrow(ax, (4.8, 3.15), (5.9, middle), colour)
+        ax.text(6.0, middle, f"head {i}", ha="left", va="center", fontsize=10, color=colour)
+        _grid(ax, (7.4, y), 1.5, _LOOKS[i], colour)
+        ax.text(9.15, middle, "·", ha="center", va="center", fontsize=16)
+        _strips(ax, (9.4, y), (0.4, 1.5), [colour])
+        ax.text(9.6, y + 1.62, "v", ha="center", fontsize=10)
+        ax.text(10.15, middle, "=", ha="center", va="center", fontsize=14)
+        _strips(ax, (10.5, y), (0.4, 1.5), [colour])
+        bend = {"arrowstyle": "-|>", "color": colour, "connectionstyle": f"arc3,rad={0.35 * (i == 1)}"}
+        ax.annotate("", ends[i], (11.05, middle), arrowprops=bend)
+    ax.text(3.9, -1.4, "each head takes its own columns", ha="center", fontsize=10, color=OTHER)
+    ax.text(8.15, -0.75, "weights (L, L)", ha="center", fontsize=10, color=OTHER)
+    ax.text(8.7, -1.4, "= softmax$(q k^\\top / \\sqrt{d_{head}})$", ha="center", fontsize=10, color=OTHER)
+    ax.text(10.15, -0.75, "(L, d/H)", ha="center", fontsize=10, color=OTHER)
+    _strips(ax, (12.8, 2.4), (1.2, 1.5), HEADS)
+    ax.text(13.9, 4.1, "(L, d)", ha="center", fontsize=10, color=OTHER)
+    arrow(ax, (14.1, 3.15), (15.2, 3.15))
+    ax.text(14.6, 3.4, "$W^O$", ha="center", color=OTHER)
+    _strips(ax, (15.3, 2.4), (1.2, 1.5), ["#cccccc"])
+    ax.text(15.9, 1.7, "(L, d)", ha="center", fontsize=10, color=OTHER)
+    steps = {0.8: "tokens", 3.9: "project", 5.4: "split", 8.9: "attend", 13.4: "merge", 15.9: "mix"}
     for x, step in steps.items():
         ax.text(x, 7.05, step, ha="center", weight="bold")
 
 
 def heads_add(ax: Axes) -> None:
     """Heads side by side times a matrix = the sum of each head times its own rows of the matrix."""
-    ax.set(xlim=(0, 15.4), ylim=(-0.9, 3.7))
+    ax.set(xlim=(0, 18.6), ylim=(-0.9, 3.7))
     ax.axis("off")
     _strips(ax, (0.2, 0.6), (1.8, 1.2), HEADS)
-    ax.text(1.1, 2.0, "heads side by side", ha="center", fontsize=10)
+    ax.text(1.1, 2.0, "heads", ha="center", fontsize=10)
     ax.text(1.1, 0.1, "(L, d)", ha="center", fontsize=10, color=OTHER)
     for i, colour in enumerate(HEADS):
-        ax.add_patch(
-            Rectangle((2.6, 1.5 - 0.6 * i), 1.8, 0.6, facecolor=colour, edgecolor="white", linewidth=1.2, alpha=0.8)
-        )
+        _strips(ax, (2.6, 1.5 - 0.6 * i), (1.8, 0.6), [colour])
     ax.text(3.5, 2.3, "$W^O$", ha="center")
     ax.text(3.5, -0.2, "(d, d)", ha="center", fontsize=10, color=OTHER)
     ax.text(2.3, 1.2, "·", ha="center", va="center", fontsize=16)
     for i, colour in enumerate(HEADS):
-        x = 5.6 + 3.3 * i
-        ax.text(x - 0.5, 1.2, "=" if i == 0 else "+", ha="center", va="center", fontsize=16)
+        x = 5.4 + 3.6 * i
+        ax.text(x - 0.45, 1.2, "=" if i == 0 else "+", ha="center", va="center", fontsize=16)
         _strips(ax, (x, 0.6), (0.6, 1.2), [colour])
         ax.text(x + 0.8, 1.2, "·", ha="center", va="center", fontsize=16)
-        _strips(ax, (x + 1.0, 0.9), (1.3, 0.6), [colour])
-        ax.text(x + 1.2, 2.0, f"head {i}", ha="center", fontsize=10, color=OTHER)
-        ax.text(x + 1.15, 0.1, "(L, d/H) · (d/H, d)", ha="center", fontsize=10, color=OTHER)
+        _strips(ax, (x + 1.0, 0.9), (1.8, 0.6), [colour])
+        ax.text(x + 1.4, 2.0, f"head {i}", ha="center", fontsize=10, color=OTHER)
+        ax.text(x + 1.35, 0.1, "(L, d/H) · (d/H, d)", ha="center", fontsize=10, color=OTHER)
+    ax.text(15.85, 1.2, "=", ha="center", va="center", fontsize=16)
+    _strips(ax, (16.4, 0.6), (1.8, 1.2), ["#cccccc"])
+    ax.text(17.3, 2.0, "output", ha="center", fontsize=10)
+    ax.text(17.3, 0.1, "(L, d)", ha="center", fontsize=10, color=OTHER)
     ax.text(0.2, 3.25, "Each head writes into the full width; the layer adds up what they write.", weight="bold")
 
 
-def round_table(ax: Axes, guests: int = 8) -> None:
-    """Guests around a table, and the two whom one of them is asked about."""
-    ax.set(xlim=(-2.1, 2.1), ylim=(-1.6, 1.6), aspect="equal")
+def round_table(ax: Axes, worn: str = "♠●▲♣▲★♦■") -> None:
+    """Guests around a table, the symbol that each has ``worn``, and the two whom guest 2 is asked about."""
+    ax.set(xlim=(-2.1, 5.6), ylim=(-1.75, 1.75), aspect="equal")
     ax.axis("off")
-    angles = [math.pi / 2 - 2 * math.pi * place / guests for place in range(guests)]
+    angles = [math.pi / 2 - 2 * math.pi * place / len(worn) for place in range(len(worn))]
     places = [(1.2 * math.cos(angle), 1.2 * math.sin(angle)) for angle in angles]
     ax.add_patch(Circle((0, 0), 0.85, facecolor="#eeeeee", edgecolor=OTHER))
-    who, before, opposite = 2, 1, 2 + guests // 2
-    for target, colour, name in ((before, ATTENTION, "before"), (opposite, LOOK, "opposite")):
-        start, end = places[who], places[target]
-        ax.annotate(
-            "",
-            end,
-            start,
-            arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "shrinkA": 12, "shrinkB": 12},
-        )
-        middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-        side = (0.32, 0.12) if target == before else (0, 0.14)
-        ax.text(middle[0] + side[0], middle[1] + side[1], name, ha="center", fontsize=10, color=colour)
+    before, who, opposite = 1, 2, 2 + len(worn) // 2
+    colours = {before: ATTENTION, opposite: LOOK}
+    for target, colour in colours.items():
+        style = {"arrowstyle": "-|>", "color": colour, "linewidth": 2, "shrinkA": 12, "shrinkB": 12}
+        ax.annotate("", places[target], places[who], arrowprops=style)
     for place, (x, y) in enumerate(places):
         style = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": OTHER}
-        ax.text(x, y, "ABCDEFGH"[place % 8], ha="center", va="center", bbox=style)
+        ax.text(x, y, str(place), ha="center", va="center", bbox=style)
+        colour = colours.get(place, OTHER)
+        ax.text(1.32 * x, 1.32 * y, worn[place], ha="center", va="center", fontsize=15, color=colour)
+    ax.text(2.3, 0.7, f"guest {who} names two symbols:", va="center")
+    ax.text(2.3, 0.2, f"{worn[before]}  of guest {before}, before", va="center", color=ATTENTION)
+    ax.text(2.3, -0.3, f"{worn[opposite]}  of guest {opposite}, opposite", va="center", color=LOOK)
