@@ -12,7 +12,7 @@ from course_lib.data.tasks import SYMBOLS
 from course_lib.lab.budgets import Budget
 from course_lib.models.attention import masked_softmax, padding_mask, split_heads
 from course_lib.models.bert import Bert
-from course_lib.models.inside import recorded
+from course_lib.models.inside import gated, recorded
 from course_lib.tokenizers.wordpiece import WordPiece
 
 BUDGETS = {
@@ -61,15 +61,17 @@ def word_patterns(ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
     }
 
 
-def preference(weights: Tensor, query: Tensor, right: Tensor, wrong: Tensor) -> tuple[Tensor, Tensor]:
-    """Does a query look more at the right key than at the wrong one (1, 0), and its weight there: (texts, heads) each.
+def weight_on(weights: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """The weight that a query puts on a key: (texts, heads).
 
-    weights (texts, heads, queries, keys); query, right, wrong: one place in each text, (texts).
+    weights (texts, heads, queries, keys); query, key: one place in each text, (texts).
     """
-    text = torch.arange(len(weights), device=weights.device)
-    row = weights[text, :, query]  # (texts, heads, keys)
-    on_right, on_wrong = row[text, :, right], row[text, :, wrong]
-    return (on_right > on_wrong).float(), on_right
+    return weights[torch.arange(len(weights), device=weights.device), :, query, key]
+
+
+def preference(weights: Tensor, query: Tensor, right: Tensor, wrong: Tensor) -> Tensor:
+    """Does a query look more at the right key than at the wrong one (1, 0): (texts, heads). See `weight_on`."""
+    return (weight_on(weights, query, right) > weight_on(weights, query, wrong)).float()
 
 
 def entropy(weights: Tensor, asked: Tensor) -> Tensor:
@@ -164,13 +166,21 @@ def hidden_tokens(ids: Tensor, lengths: Tensor, seed: int) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> float:
-    """How far the words' last hidden states move, 1 − cosine, if the values of ``hidden`` (batch, length) are 0."""
+def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> tuple[float, float]:
+    """How far the words' last hidden states move, 1 − cosine, if the values of ``hidden`` (batch, length) are 0, and if
+    its keys are masked, so that the weights of the other keys sum to 1.
+    """
     before = recorded(model, "blocks", ids, lengths)[-1]  # (batch, length, d)
     with values_hidden(model, hidden):
-        after = recorded(model, "blocks", ids, lengths)[-1]
-    far = 1 - nn.functional.cosine_similarity(before, after, dim=-1)  # (batch, length)
-    return far[words_of(ids, lengths) & ~hidden].mean().item()
+        without_value = recorded(model, "blocks", ids, lengths)[-1]
+    seen = (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]) & ~hidden
+    without_key = recorded(model, "blocks", ids, seen)[-1]
+    asked = words_of(ids, lengths) & ~hidden
+    by_value, by_key = (
+        (1 - nn.functional.cosine_similarity(before, after, dim=-1))[asked].mean().item()
+        for after in (without_value, without_key)
+    )
+    return by_value, by_key
 
 
 def some_groups(rows, count: int, seed: int, device: torch.device | str) -> tuple[list[str], Tensor]:
@@ -184,7 +194,7 @@ def some_groups(rows, count: int, seed: int, device: torch.device | str) -> tupl
     return chosen["sentence"][:], torch.tensor(places, device=device) + 1
 
 
-SLIDE_SENTENCES = [  # S1's; S4's; S4's with another ending, where *it* means the street: text, pronoun
+SLIDE_SENTENCES = [  # S1's; S4's; and Uszkoreit's with another ending, where *it* means the street: text, pronoun
     ('"I voted for Nader because he was most aligned with my values," she said.', "he"),
     ('"I voted for Nader because he was most aligned with my values," she said.', "my"),
     ('"I voted for Nader because he was most aligned with my values," she said.', "she"),
@@ -194,14 +204,33 @@ SLIDE_SENTENCES = [  # S1's; S4's; S4's with another ending, where *it* means th
 NOUNS_INSTEAD = {"he": "man", "she": "woman", "it": "vehicle"}
 
 
-def four_cases(rows: Sequence[dict], sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor]]:
-    """The sentences with pronouns, with nouns instead, and two kinds of `reflexives`: name → sentences, places."""
-    nouns = [" ".join(NOUNS_INSTEAD.get(word, word) for word in text.split()) for text in sentences]
-    cases = {"pronoun": (sentences, places), "noun instead": (nouns, places)}
-    for name, both_match in {"himself, one matches": False, "himself, both match": True}.items():
-        made, where = reflexives(rows, both_match)
-        cases[name] = (made, torch.tensor(where, device=places.device) + 1)
+def nouns_instead(sentences: list[str]) -> list[str]:
+    """A noun of the same kind in the place of each pronoun."""
+    return [" ".join(NOUNS_INSTEAD.get(word, word) for word in text.split()) for text in sentences]
+
+
+def five_cases(rows: Sequence[dict], sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor, int]]:
+    """The sentences with pronouns, with nouns instead, and `reflexives`: name → sentences, places, size of a group."""
+    cases = {"pronoun": (sentences, places, 4), "noun instead": (nouns_instead(sentences), places, 4)}
+    made, where = reflexives(rows, both_match=False)
+    cases["himself, one matches"] = (made, torch.tensor(where, device=places.device) + 1, 2)
+    made, where = reflexives(rows)
+    where = torch.tensor(where, device=places.device) + 1
+    for start, name in enumerate(("near", "said")):
+        cases[f"himself, both: {name}"] = (made[start::2], where[:, start::2], 1)
     return cases
+
+
+def three_questions(sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor]]:
+    """Of the sentences with *he* or *she*: as they are; both nouns are things; a noun asks: name → sentences, places."""
+    asked = [i for i, text in enumerate(sentences) if {"he", "she"} & set(text.split())]
+    chosen, where = [sentences[i] for i in asked], places[:, asked]
+    things = []
+    for text, nouns in zip(chosen, (where[1:].T - 1).tolist(), strict=True):
+        words = text.split()
+        words[min(nouns)], words[max(nouns)] = "table", "stone"
+        things.append(" ".join(words))
+    return {"pronoun": (chosen, where), "no noun fits": (things, where), "noun instead": (nouns_instead(chosen), where)}
 
 
 def reflexives(rows: Sequence[dict], both_match: bool = True) -> tuple[list[str], list[list[int]]]:
@@ -300,12 +329,39 @@ def interval(each: Tensor, generator: torch.Generator, draws: int = 2000) -> tup
     return low, high
 
 
-def interval_over_words(difference: Tensor, words: int, seed: int) -> tuple[float, float]:
-    """The bootstrap `interval` of the mean of a difference, (sentences); what is drawn anew are ``words``.
+def interval_over_words(difference: Tensor, words: int, seed: int, times: int = 2000) -> tuple[float, float]:
+    """The bootstrap interval of the mean of a difference, (sentences) or (draws, sentences).
 
-    The sentences of a word stand together, and each word has as many.
+    Drawn anew are the ``words`` and, if there are any, the draws. The sentences of a word stand together, and each word
+    has as many.
     """
-    return interval(difference.view(words, -1).mean(dim=1), torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    each = difference.reshape(-1, words, difference.shape[-1] // words).mean(dim=-1)  # (draws, words)
+    draws = torch.randint(len(each), (times, len(each), 1), generator=generator)
+    chosen = torch.randint(words, (times, 1, words), generator=generator)
+    low, high = each[draws, chosen].mean(dim=(1, 2)).quantile(torch.tensor([0.025, 0.975])).tolist()
+    return low, high
+
+
+@torch.no_grad()
+def without_each_head(encoder: Bert, part: Senses) -> Tensor:
+    """The last hidden states of the words of two senses, with one head removed, each in turn: (heads, sentences, d).
+
+    What goes into the layer of that head is the same with and without it, and is computed once.
+    """
+    states = recorded(encoder, "blocks", part.ids, part.lengths)
+    mask = padding_mask(part.lengths, part.ids.shape[1])
+    found = []
+    for layer in range(encoder.shape.layers):
+        for head in range(encoder.shape.heads):
+            gates = torch.ones(encoder.shape.layers, encoder.shape.heads, device=part.ids.device)
+            gates[layer, head] = 0
+            x = states[layer]
+            with gated(encoder, gates):
+                for block in encoder.stack.blocks[layer:]:
+                    x = block(x, mask)
+            found.append(x[torch.arange(len(x)), part.place])
+    return torch.stack(found)
 
 
 def band(scores: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:

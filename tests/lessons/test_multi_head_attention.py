@@ -8,7 +8,7 @@ from course_lib.lessons import multi_head_attention as lesson
 from course_lib.lessons.multi_head_attention import preference, two_relations, word_patterns
 from course_lib.measure.heads import head_contributions
 from course_lib.models.bert import Bert, BertShape
-from course_lib.models.inside import recorded
+from course_lib.models.inside import gated, recorded
 
 
 def test_the_neighbour_and_the_place_opposite():
@@ -36,7 +36,8 @@ def test_word_patterns():
 def test_preference():
     weights = torch.zeros(2, 3, 4, 4)
     weights[0, 0, 3, 1], weights[0, 1, 3, 2], weights[1, 0, 2, 0], weights[1, 1, 2, 0] = 0.4, 0.5, 0.6, 0.2
-    often, much = preference(weights, torch.tensor([3, 2]), torch.tensor([1, 0]), torch.tensor([2, 1]))
+    query, right, wrong = torch.tensor([3, 2]), torch.tensor([1, 0]), torch.tensor([2, 1])
+    often, much = preference(weights, query, right, wrong), lesson.weight_on(weights, query, right)
     torch.testing.assert_close(often, torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]))
     torch.testing.assert_close(much, torch.tensor([[0.4, 0.0, 0.0], [0.6, 0.2, 0.0]]))
 
@@ -138,8 +139,10 @@ def test_hidden_tokens_move_the_words_and_nothing_hidden_moves_none():
         block.attention.qkv.weight.mul_(50)  # fresh weights are small: nothing would move
         block.attention.output.weight.mul_(50)
     hidden = lesson.hidden_tokens(ids, lengths, 0)
-    assert lesson.moved(model, ids, lengths, hidden["[CLS]"]) > 1e-3
-    assert lesson.moved(model, ids, lengths, torch.zeros(3, 8, dtype=torch.bool)) < 1e-5
+    by_value, by_key = lesson.moved(model, ids, lengths, hidden["[CLS]"])
+    assert min(by_value, by_key) > 1e-3
+    assert by_value != by_key
+    assert max(lesson.moved(model, ids, lengths, torch.zeros(3, 8, dtype=torch.bool))) < 1e-5
 
 
 def test_a_short_value_lowers_the_share():
@@ -162,16 +165,45 @@ def test_groups_and_cases():
         words = ["[CLS]", *text.split()]
         assert words[pronoun] in lesson.NOUNS_INSTEAD
         assert words[antecedent] != words[other]
-    cases = lesson.four_cases(rows, sentences, places)
-    assert list(cases) == ["pronoun", "noun instead", "himself, one matches", "himself, both match"]
-    for texts, where in cases.values():
+    cases = lesson.five_cases(rows, sentences, places)
+    assert list(cases)[2:] == ["himself, one matches", "himself, both: near", "himself, both: said"]
+    for texts, where, group in cases.values():
         assert where.shape == (3, len(texts))
+        assert len(texts) % group == 0
     assert not set(cases["noun instead"][0]) & set(sentences)
+    assert all(" near " in text for text in cases["himself, both: near"][0])
+
+
+def test_three_questions():
+    sentences = ["the noisy prince noticed the lady when he vanished .", "the car hit the girl when it came ."]
+    places = torch.tensor([[8, 7], [3, 2], [6, 5]])
+    questions = lesson.three_questions(sentences, places)
+    assert {name: texts for name, (texts, _) in questions.items()} == {
+        "pronoun": sentences[:1],
+        "no noun fits": ["the noisy table noticed the stone when he vanished ."],
+        "noun instead": ["the noisy prince noticed the lady when man vanished ."],
+    }
+    assert questions["no noun fits"][1].tolist() == [[8], [3], [6]]
 
 
 def test_interval_over_words_takes_a_word_as_one():
     difference = torch.tensor([0.0, 1.0]).repeat_interleave(50)  # two words, 50 sentences each
     assert lesson.interval_over_words(difference, 2, 0) == (0.0, 1.0)
+    draws = torch.tensor([0.0, 1.0])[:, None].expand(2, 100)  # two draws, all words alike
+    assert lesson.interval_over_words(draws, 2, 0) == (0.0, 1.0)
+
+
+def test_without_each_head_is_the_encoder_with_that_gate_at_0():
+    model = encoder()
+    ids, lengths, place = torch.randint(20, (3, 8)), torch.tensor([8, 7, 6]), torch.tensor([1, 2, 3])
+    nobody = torch.zeros(3, 3, dtype=torch.bool)
+    found = lesson.without_each_head(model, lesson.Senses(ids, lengths, place, nobody, nobody))
+    gates = torch.ones(2, 3)
+    gates[1, 0] = 0
+    with gated(model, gates):
+        expected = recorded(model, "blocks", ids, lengths)[-1][torch.arange(3), place]
+    assert found.shape == (6, 3, 12)
+    torch.testing.assert_close(found[3], expected)
 
 
 def test_band_over_draws():
