@@ -222,7 +222,7 @@ def five_cases(rows: Sequence[dict], sentences: list[str], places: Tensor) -> di
 
 
 def three_questions(sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor]]:
-    """Of the sentences with *he* or *she*: as they are; both nouns are things; a noun asks: name → sentences, places."""
+    """The sentences with *he* or *she*; both nouns are things; a noun asks: name → sentences, places."""
     asked = [i for i, text in enumerate(sentences) if {"he", "she"} & set(text.split())]
     chosen, where = [sentences[i] for i in asked], places[:, asked]
     things = []
