@@ -1,6 +1,7 @@
 """Exercises of lesson 04: split heads, the layer, what a head adds, two by hand, patterns, importance, a rival."""
 
 import functools
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -350,7 +351,7 @@ def _right_guests(answer: Callable) -> None:
                 )
             if sure.min() < 0.98:
                 raise Wrong(
-                    f"Head {i} looks at the right guest, but with a weight of {sure.min():.2f} only: "
+                    f"Head {i} looks at the right guest, but with a weight of {sure.min():.3f} only: "
                     "make the queries (or the keys) larger."
                 )
 
@@ -693,6 +694,18 @@ def _as_many_in_each_layer(answer: Callable) -> None:
                     raise Wrong(f"{got}; {int(wanted.sum())} are kept there.")
 
 
+def _every_choice_comes(answer: Callable) -> None:
+    """Of four heads two are kept: there are six choices, and all of them come in 100 draws."""
+    kept = torch.tensor([[True, True, False, False]])
+    came = {tuple(answer(kept.clone(), seed)[0].bool().tolist()) for seed in range(100)}
+    for one, other in itertools.combinations(range(4), 2):
+        if tuple(i in (one, other) for i in range(4)) not in came:
+            raise Wrong(
+                f"Two of four heads, drawn 100 times: heads {one} and {other} never come together. Every choice of two "
+                "must be equally likely: a random order of the heads gives that."
+            )
+
+
 def _from_all_layers(kept: Tensor, seed: int) -> Tensor:
     order = torch.randperm(kept.numel(), generator=torch.Generator().manual_seed(seed))
     return (order < kept.sum()).view(kept.shape)
@@ -734,7 +747,7 @@ rival = Exercise(
         returns=["how often a layer has the right number", "how often each head is drawn", "pairs of two layers"],
         differentiable=False,
         tolerance=0.12,
-        properties=[_as_many_in_each_layer],
+        properties=[_as_many_in_each_layer, _every_choice_comes],
         slips=[
             *edits(
                 as_many_at_random,

@@ -84,7 +84,9 @@ def one_head_by_hand(size: int) -> tuple[Tensor, Tensor, Tensor]:
     many symbols. Without biases `multi_head` looks at both guests, a hair more at the one with the higher symbol (or
     the lower, by the place). The first half of the output is the mean of both symbols. One more number is by how much
     more it looked at the guest before, times ±1 by the place: positive where that guest wears the higher symbol. The
-    linear read-out adds it (or subtracts it, for the guest opposite), times the symbol's number.
+    linear read-out adds it (or subtracts it, for the guest opposite), times the symbol's number. Example: the guest
+    before wears 5 and gets the weight 0.5025, the one opposite wears 3 and gets 0.4975. The mean alone scores the two
+    symbols alike, nearly; the difference of the weights, 0.005, times 2.5 · 5 or 2.5 · 3, adds 0.0625 or 0.0375.
     → W_qkv (3d, d), W_o (d, d), d = 2 · size; the read-out (2 answers, size symbols, d)
     """
     one, nothing = torch.eye(size), torch.zeros(size, size)

@@ -796,6 +796,12 @@ def as_many_at_random(kept, seed):
     return torch.rand(kept.shape, generator=torch.Generator().manual_seed(seed))
 
 
+@wrong("4.7", "rolled rows", says="never come together")
+def as_many_at_random(kept, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.stack([row.roll(int(torch.randint(len(row), (), generator=generator)), dims=0) for row in kept])
+
+
 @wrong("4.7", "changes kept", says="It changes its input kept in place")
 def as_many_at_random(kept, seed):
     torch.manual_seed(seed)
