@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 
 from course_lib import data
@@ -14,6 +15,7 @@ from course_lib.models.attention import masked_softmax, padding_mask, split_head
 from course_lib.models.bert import Bert
 from course_lib.models.inside import gated, recorded
 from course_lib.tokenizers.wordpiece import WordPiece
+from course_lib.viz import PALETTE
 
 BUDGETS = {
     "table_steps": Budget("steps of training at the round table", cpu=400, gpu=1000, smoke=3),
@@ -368,3 +370,55 @@ def band(scores: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     """Of scores, each (draws, sentences): for each of them the mean, the lowest and the highest draw."""
     draws = torch.stack([each.mean(dim=1) for each in scores])
     return draws.mean(dim=1), draws.amin(dim=1), draws.amax(dim=1)
+
+
+def gains(on_nouns: dict[str, Tensor], on_cls: dict[str, Tensor], head: int) -> str:
+    """What a head's nouns lose and [CLS] gains in the `three_questions` without an answer, and its rank among all.
+
+    on_nouns, on_cls: name → weight of each head, (heads)
+    """
+    lines = []
+    for name in ("no noun fits", "noun instead"):
+        lost = on_nouns["pronoun"] - on_nouns[name]  # (heads)
+        gained = on_cls[name] - on_cls["pronoun"]  # (heads)
+        rank = int((gained > gained[head]).sum()) + 1
+        lines.append(
+            f"{name}: nouns lose {lost[head]:.2f}, [CLS] gains {gained[head]:.2f} "
+            f"(rank {rank} of {len(gained)} heads; mean of all {gained.mean():.2f})"
+        )
+    return "\n".join(lines)
+
+
+def draw_moves(ax: Axes, moves: dict[str, dict[str, float]]) -> None:
+    """How far the words move by two interventions, each ``{token: distance}``, on a scale of powers of ten."""
+    for (name, each), marker, up in zip(moves.items(), "os", (-12, 7), strict=True):
+        ax.plot(list(each.values()), list(each), marker, label=name)
+        for token, far in each.items():
+            ax.annotate(f"{far:.2f}", (far, token), (0, up), textcoords="offset points", ha="center", fontsize=10)
+    ax.set(xscale="log", xlim=(0.1, 200), ylim=(2.6, -0.6))
+    ax.set(title="the words move by", xlabel="100 · (1 − cosine), log scale")
+    ax.legend(loc="center right")
+
+
+def draw_intervals(ax: Axes, each: dict[str, Tensor], limits: dict[str, tuple[float, float]], title: str) -> None:
+    """The mean of each case, ``{name: (sentences)}``, with its interval, beside a coin."""
+    for row, name in enumerate(each):
+        share = each[name].mean()
+        low, high = limits[name]
+        ax.errorbar(share, row, xerr=[[share - low], [high - share]], fmt="o", color=PALETTE[0], capsize=4)
+    ax.axvline(0.5, color="#808080", linestyle="--")
+    ax.set_yticks(range(len(each)), [f"{name}  {each[name].mean():.2f}" for name in each])
+    ax.set(xlim=(0, 1.05), ylim=(len(each) - 0.5, -0.5), xlabel="95 % interval; dashed: a coin", title=title)
+
+
+def draw_costs(ax: Axes, means: Tensor, limits: Tensor, heads: int = 12) -> None:
+    """What the removal of each head costs, layer after layer: means (heads), limits of the intervals (heads, 2)."""
+    ax.vlines(range(len(means)), *limits.T, linewidth=3, alpha=0.35, label="95 % interval over the words")
+    ax.plot(range(len(means)), means, "o", markersize=4, label="mean")
+    ax.axhline(0, color="#808080", linestyle="--")
+    layers = range(len(means) // heads)
+    for layer in layers[1:]:
+        ax.axvline(heads * layer - 0.5, color="#808080", linewidth=0.8)
+    ax.set_xticks([heads * (layer + 0.5) - 0.5 for layer in layers], [f"layer {layer}" for layer in layers])
+    ax.set(xlabel="the removed head", ylabel="the score falls by", ylim=(-0.05, 0.062))
+    ax.legend(loc="upper right")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib import data, pretrained, tokenizers
+from course_lib import data, pretrained, tokenizers, viz
 from course_lib.lessons import multi_head_attention as lesson
 from course_lib.lessons.multi_head_attention import preference, two_relations, word_patterns
 from course_lib.measure.heads import head_contributions
@@ -218,3 +218,25 @@ def test_sentences_of_some_words():
     assert len(part.ids) == 2 * 2 * 3
     assert part.same.sum(dim=1).tolist() == [2] * 12
     assert part.other.sum(dim=1).tolist() == [3] * 12
+
+
+def test_gains_and_rank():
+    nouns = {"pronoun": torch.tensor([0.5, 0.5]), "no noun fits": torch.zeros(2), "noun instead": torch.zeros(2)}
+    cls = {
+        "pronoun": torch.zeros(2),
+        "no noun fits": torch.tensor([0.1, 0.3]),
+        "noun instead": torch.tensor([0.2, 0.1]),
+    }
+    first, second = lesson.gains(nouns, cls, 0).splitlines()
+    assert first == "no noun fits: nouns lose 0.50, [CLS] gains 0.10 (rank 2 of 2 heads; mean of all 0.20)"
+    assert "gains 0.20 (rank 1 of 2" in second
+
+
+def test_drawings():
+    _, axes = viz.figure(columns=3)
+    lesson.draw_moves(axes[0], {"hidden": {"a": 1.0, "b": 2.0}, "masked": {"a": 3.0, "b": 4.0}})
+    assert [text.get_text() for text in axes[0].texts] == ["1.00", "2.00", "3.00", "4.00"]
+    lesson.draw_intervals(axes[1], {"one": torch.tensor([0.0, 1.0])}, {"one": (0.2, 0.8)}, "title")
+    assert [label.get_text() for label in axes[1].get_yticklabels()] == ["one  0.50"]
+    lesson.draw_costs(axes[2], torch.zeros(4), torch.zeros(4, 2), heads=2)
+    assert [label.get_text() for label in axes[2].get_xticklabels()] == ["layer 0", "layer 1"]
