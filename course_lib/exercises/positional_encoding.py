@@ -1,12 +1,15 @@
-"""Exercises of lesson 05: the sinusoidal table and its shift, rotary positions, ALiBi, a probe."""
+"""Exercises of lesson 05: the sinusoidal table, its shift, a head by hand, a control, rotary positions, ALiBi."""
 
+import math
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from course_lib.lab.grading import Exercise, Wrong
-from course_lib.lab.ladder import Ladder, device_check, edits
-from course_lib.measure.probes import linear_probe
+from course_lib.lab.ladder import Ladder, device_check, edits, signature_check
+from course_lib.lessons.positional_encoding import look_back_head, smooth_twin
 from course_lib.models.positions import alibi, rotate, shift_matrix, sinusoidal
 
 BASE = 10_000.0
@@ -159,6 +162,214 @@ shift = Exercise(
 
 # --- 5.3 ---
 
+HEADS = [(5, 16, 3, 60.0), (3, 12, 1, 150.0), (4, 8, 6, 20.0), (2, 10, 0, 40.0)]  # symbols, d, back, sharpness
+TOKENS = 24  # of the text that the head is tried on
+
+
+def _text(symbols: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Random symbols (TOKENS), and their tokens: one-hot symbol, then position (TOKENS, symbols + d)."""
+    ids = torch.randint(symbols, (TOKENS,), generator=torch.Generator().manual_seed(seed))
+    return ids, torch.cat([F.one_hot(ids, symbols).float(), sinusoidal(TOKENS, d)], dim=1)
+
+
+def _three_matrices(answer: Callable) -> None:
+    for case in HEADS:
+        got, (symbols, d, _, _) = answer(*case), case
+        if not isinstance(got, tuple | list) or len(got) != 3 or not all(isinstance(W, Tensor) for W in got):
+            raise Wrong("Expected three tensors to be returned: W_Q, W_K and W_V.")
+        for name, W, rows in zip(("W_Q", "W_K", "W_V"), got, (d, d, symbols), strict=True):
+            if W.shape != (rows, symbols + d):
+                turned = W.shape == (symbols + d, rows)
+                why = "Rows and columns are swapped: a query is W_Q x, not x W_Q." if turned else ""
+                raise Wrong(
+                    f"With {symbols} symbols and d = {d}, expected {name} of shape {(rows, symbols + d)}; "
+                    f"got {tuple(W.shape)}. {why}".strip()
+                )
+            if W.dtype != torch.float32:
+                raise Wrong(f"Tokens are torch.float32, and {name} is {W.dtype}: a product needs one type, `.float()`.")
+
+
+def _scores(answer: Callable, case: tuple, x: Tensor) -> Tensor:
+    """What each query scores with each key, before the division by √d: (TOKENS, TOKENS)."""
+    W_Q, W_K, _ = answer(*case)
+    return (x @ W_Q.T) @ (x @ W_K.T).T
+
+
+def _looks_back(answer: Callable) -> None:
+    for case in HEADS:
+        symbols, d, back, _ = case
+        scores, others = (_scores(answer, case, _text(symbols, d, seed)[1]) for seed in (0, 1))
+        if not torch.allclose(scores, others, atol=1e-2, rtol=1e-3):
+            raise Wrong("With other symbols in the text the scores change: only the places may count for them.")
+        best, places = scores.argmax(dim=1), torch.arange(TOKENS)
+        asked = places >= back
+        if (best == places - back)[asked].all():
+            continue
+        wanted = torch.eye(TOKENS)[(places - back).clamp(min=0)]
+        if back and (best == places + back)[: TOKENS - back].all():
+            raise Wrong(f"It looks {back} places AHEAD: {back} back is a shift by −{back}.", wanted, scores)
+        if back and (best == places).all():
+            raise Wrong("Each place looks at itself: the query must ask for another row than its own.", wanted, scores)
+        p = int(places[asked][(best != places - back)[asked]][0])
+        raise Wrong(
+            f"With back = {back} the query of place {p} must score highest with the key of place {p - back}; "
+            f"yours does with that of place {int(best[p])}.",
+            wanted,
+            scores,
+        )
+
+
+def _as_sharp_as_asked(answer: Callable) -> None:
+    for case in HEADS:
+        symbols, d, back, sharpness = case
+        _, x = _text(symbols, d, 0)
+        given, wanted = (_scores(head, case, x)[back:] for head in (answer, look_back_head))
+        given, wanted = (part - part.mean(dim=1, keepdim=True) for part in (given, wanted))  # a softmax is the same
+        if torch.allclose(given, wanted, atol=1e-2, rtol=1e-3):
+            continue
+        ratio = ((given * wanted).sum() / (wanted * wanted).sum()).item()
+        if not torch.allclose(given, ratio * wanted, atol=1e-2, rtol=1e-2):
+            raise Wrong(
+                "It looks at the right place, but the scores are not `sharpness` times (row p − back) · (row s) of the "
+                "table: are all pairs used, each as it is?"
+            )
+        why = ""
+        if math.isclose(ratio, sharpness, rel_tol=0.01):
+            why = "`sharpness` enters twice: give it to W_Q or to W_K."
+        elif math.isclose(ratio, 1 / sharpness, rel_tol=0.01):
+            why = "`sharpness` does not enter."
+        raise Wrong(f"It looks at the right place, but its scores are {ratio:.3g} times those asked for. {why}".strip())
+
+
+def _hands_on(answer: Callable) -> None:
+    for case in HEADS:
+        symbols, d, *_ = case
+        ids, x = _text(symbols, d, 0)
+        values = x @ answer(*case)[2].T  # (TOKENS, symbols)
+        if not torch.allclose(values, F.one_hot(ids, symbols).float(), atol=1e-4):
+            raise Wrong(
+                "The head looks where it should, but hands on something else: W_V x must be the symbol alone, as a "
+                "one-hot vector."
+            )
+
+
+by_hand = Exercise(
+    id="5.3",
+    title="a head that looks back, by hand",
+    reference=look_back_head,
+    checks=[signature_check(look_back_head), _three_matrices, _looks_back, _as_sharp_as_asked, _hands_on],
+    crashes=[
+        (
+            "Sizes of tensors must match",
+            "Parts that stand side by side need equally many rows: what turns symbols into queries is (d, symbols).",
+        ),
+    ],
+    nudge="A key can be the row of its own place, s. Two rows of the table have the largest product when they are the "
+    "same row. So which row of the table should the query of place p be, and which matrix makes it from row p?",
+    sketch="""
+        each matrix has two parts side by side: columns for the symbol, columns for the place
+        W_K: zeros for the symbol, the unit matrix for the place           a key is its row of the table
+        W_Q: zeros for the symbol, for the place the matrix that moves by −back, times sharpness
+        W_V: the unit matrix for the symbol, zeros for the place
+        """,
+)
+
+# --- 5.4 ---
+
+
+def _twin_cases() -> list[tuple]:
+    cases = []
+    for seed, (length, d, turn) in enumerate(((30, 6, 0.3), (12, 3, 0.9), (40, 2, 0.15))):
+        generator = torch.Generator().manual_seed(seed)
+        place = turn * torch.arange(length)[:, None] * (1 + torch.rand(1, d, generator=generator))
+        table = torch.cat([place.sin(), place.cos()], dim=1)[:, :d] + 0.1 * torch.randn(length, d, generator=generator)
+        cases.append((table + 0.5, torch.randn(length, d, generator=generator)))
+    return cases
+
+
+def _is_a_twin(answer: Callable) -> None:
+    """Long and wide, so that the mean over random numbers lies close to what is expected."""
+    generator = torch.Generator().manual_seed(9)
+    table, noise = (
+        torch.randn(300, 200, generator=generator).cumsum(dim=0)[::3],
+        torch.randn(100, 200, generator=generator),
+    )
+    centred = table - table.mean(dim=0)
+    wanted = F.cosine_similarity(centred[1:], centred[:-1], dim=1).mean().item()
+    twin = answer(table, noise)
+    got = F.cosine_similarity(twin[1:], twin[:-1], dim=1).mean().item()
+    if abs(got - wanted) > 0.05:
+        raise Wrong(
+            f"Neighbouring rows of a twin must be as alike as those of the table: their mean cosine is {got:.2f} in "
+            f"yours and {wanted:.2f} in the table (its mean taken off)."
+        )
+
+
+twin = Exercise(
+    id="5.4",
+    title="a random table, as smooth",
+    reference=smooth_twin,
+    checks=Ladder(
+        smooth_twin,
+        _twin_cases(),
+        returns=["the random table"],
+        differentiable=False,
+        slips=edits(
+            smooth_twin,
+            """
+            table - table.mean(dim=0) → table
+                · The mean of the table is not taken off: what all rows share makes every two of them alike.
+            table.mean(dim=0) → table.mean(dim=1, keepdim=True)
+                · The mean of each row is taken off; take off the mean row, `table.mean(dim=0)`.
+            table.mean(dim=0) → table.mean()
+                · One number is taken off everywhere; take off the mean row, `table.mean(dim=0)`.
+            centred[1:], centred[:-1], dim=1 → centred[1:], centred[:-1], dim=0
+                · The cosines are taken between columns; compare each row with the next, `dim=1`.
+            centred[1:], centred[:-1] → centred[2:], centred[:-2]
+                · Rows at a distance of 2 are compared; neighbours are at a distance of 1.
+            (-1 / (4 * alike.log())) ** 0.5 → -1 / (4 * alike.log())
+                · This is w²: the width is its root.
+            (-1 / (4 * alike.log())) → (-1 / (2 * alike.log()))
+                · The weights fall too slowly, as with 2w² for w²: they are exp(−(i − j)² / 2w²), where w² = −1 / (4 log c).
+            2 * width**2 → 2 * width
+                · The weights are exp(−(i − j)² / 2w²): the width is squared.
+            2 * width**2 → width**2
+                · The weights fall too fast, as with w²/2 for w²: they are exp(−(i − j)² / 2w²), where w² = −1 / (4 log c).
+            torch.exp(-( → torch.exp(( · The weights grow with the distance: a minus is missing.
+            (place[:, None] - place) ** 2 → (place[:, None] - place).abs()
+                · The distance is not squared: weights are exp(−(i − j)² / 2w²).
+            weights / weights.norm(dim=1, keepdim=True) → weights
+                · Divide each row of weights by its length, so that the variance stays 1.
+            weights.norm(dim=1, keepdim=True) → weights.sum(dim=1, keepdim=True)
+                · Each row of weights is divided by its sum; by its length (`norm`) the variance stays 1.
+            weights.norm(dim=1, keepdim=True) → weights.norm()
+                · All weights are divided by one number; divide each row by its own length.
+            weights.norm(dim=1, keepdim=True) → weights.norm(dim=0, keepdim=True)
+                · Columns are divided by their lengths; divide each row by its own.
+            weights @ noise → weights @ centred
+                · This smooths the table itself: the twin is made of the noise.
+            weights @ noise → noise · This is the noise as it came in: smooth it.
+            """,
+        ),
+        properties=[_is_a_twin],
+    ),
+    crashes=[
+        ("cannot be multiplied", "The weights are (length, length): one row of weights for each row of the result."),
+    ],
+    nudge="Three steps: how alike are neighbouring rows of the table (one number c)? Which width gives noise that "
+    "cosine? Then one matrix of weights, (length, length), times the noise.",
+    sketch="""
+        take the mean row off the table
+        c = mean over p of the cosine of row p and row p + 1
+        w = the root of −1 / (4 log c)
+        weights[i, j] = exp(−(i − j)² / (2 w²))                    (length, length)
+        divide each row of weights by its length (norm)
+        return weights times noise
+        """,
+)
+
+# --- 5.5 ---
+
 
 def _rotate_cases() -> list[tuple]:
     cases = []
@@ -186,7 +397,7 @@ def _keeps_lengths(answer: Callable) -> None:
 
 
 turn = Exercise(
-    id="5.3",
+    id="5.5",
     title="rotary positions",
     reference=rotate,
     checks=Ladder(
@@ -250,7 +461,7 @@ turn = Exercise(
         """,
 )
 
-# --- 5.4 ---
+# --- 5.6 ---
 
 
 def _never_above_zero(answer: Callable) -> None:
@@ -272,7 +483,7 @@ def _fractions(answer: Callable) -> None:
 
 WHOLE_EXPONENTS = "−8h/H is not always a whole number (with 16 heads it is not): divide with `/`, not with `//`."
 lower = Exercise(
-    id="5.4",
+    id="5.6",
     title="ALiBi",
     reference=alibi,
     checks=Ladder(
@@ -334,79 +545,4 @@ lower = Exercise(
         """,
 )
 
-# --- 5.5 ---
-
-
-def _probe_cases() -> list[tuple]:
-    cases = []
-    for seed, (n, d, classes, penalty) in enumerate(((30, 4, 3, 1.0), (9, 6, 5, 0.5), (20, 2, 2, 3.0))):
-        generator = torch.Generator().manual_seed(seed)
-        labels = torch.randint(classes - 1, (n,), generator=generator)  # the last class never occurs
-        cases.append((torch.randn(n, d, generator=generator) + 0.5, labels, classes, penalty))
-    return [*cases, cases[1][:3]]  # the penalty by default
-
-
-probe = Exercise(
-    id="5.5",
-    title="position probe",
-    reference=linear_probe,
-    checks=Ladder(
-        linear_probe,
-        _probe_cases(),
-        returns=["the weights"],
-        differentiable=False,
-        tolerance=1e-3,
-        slips=edits(
-            linear_probe,
-            """
-            torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1) → hidden
-                · The bias is missing: give X a last column of ones.
-            hidden, torch.ones_like(hidden[:, :1]) → torch.ones_like(hidden[:, :1]), hidden
-                · The column of ones stands first; put it last, so that the bias is the last row of the weights.
-            X + ridge → X · The penalty does not enter: add λ to the diagonal of XᵀX.
-            penalty * torch → torch · The penalty is always 1: use the argument `penalty`.
-            X + ridge → X + penalty
-                · λ is added to every entry of XᵀX; add it to the diagonal only: λ times `torch.eye`.
-            X + ridge → X + ridge * (torch.arange(len(ridge)) < len(ridge) - 1)
-                · The bias goes free of the penalty. That is often wise; here λ is on all of the diagonal.
-            X + ridge → X - ridge · The penalty is subtracted: add it.
-            penalty * torch → penalty**2 * torch · The penalty is squared: add λ itself.
-            penalty * torch → len(X) * penalty * torch
-                · The penalty is multiplied by the number of rows: add λ itself.
-            F.one_hot(labels, classes) → labels[:, None]
-                · It predicts the label's number; give each class a column of its own (`F.one_hot`).
-            F.one_hot(labels, classes) → F.one_hot(labels)
-                · There must be a column for each of the `classes`, also for those that no label has.
-            F.one_hot(labels, classes) → (2 * F.one_hot(labels, classes) - 1)
-                · The targets are 1 and −1; here they are 1 and 0.
-            X.T @ Y) → X.T @ Y).T
-                · Rows and columns are swapped: (d + 1, classes), so that `X @ W` gives the scores.
-            torch.linalg.solve(X.T @ X + ridge, X.T @ Y) → 1 / (X.T @ X + ridge) @ X.T @ Y
-                · `1 / A` turns over each entry; A⁻¹ is the inverse of the matrix: `torch.linalg.solve(A, B)`.
-            X.shape[1], → len(X), ; X.T @ X + ridge, X.T @ Y → X @ X.T + ridge, Y
-                · X Xᵀ is (n, n), a row for each example; XᵀX is (d + 1, d + 1), and W = A⁻¹ Xᵀ Y.
-            """,
-        ),
-    ),
-    crashes=[
-        ("index tensor", "`F.one_hot` wants whole numbers: give it the labels as they are."),
-        ("!= long int", "`F.one_hot` gives whole numbers: turn them into the type of `hidden`, `.to(hidden.dtype)`."),
-        ("Long", "`F.one_hot` gives whole numbers: turn them into the type of `hidden`, `.to(hidden.dtype)`."),
-        (
-            "same dtype",
-            "Two kinds of floating-point numbers meet: make what you build, such as Y, of the type of `hidden`: "
-            "`.to(hidden.dtype)`.",
-        ),
-        ("cannot be multiplied", "Two products are needed, XᵀX (d + 1, d + 1) and XᵀY (d + 1, classes): `X.T @ …`."),
-    ],
-    nudge="Two matrices, X (n, d + 1) and Y (n, classes), and one formula. `torch.linalg.solve(A, B)` gives A⁻¹ B.",
-    sketch="""
-        X = hidden with a last column of ones                              (n, d + 1)
-        Y = one row for each label: 1 at its class, 0 elsewhere            (n, classes), in the type of X
-        A = X transposed times X, plus penalty times the identity          (d + 1, d + 1)
-        B = X transposed times Y                                           (d + 1, classes)
-        return the solution W of A W = B
-        """,
-)
-
-EXERCISES = [table, shift, turn, lower, probe]
+EXERCISES = [table, shift, by_hand, twin, turn, lower]

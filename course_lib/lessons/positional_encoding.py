@@ -1,17 +1,77 @@
-"""Lesson 05: a task that asks for a distance, whatever the length."""
+"""Lesson 05: a head set by hand, a control for a table, an encoder without its positions, tasks that ask for places."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from course_lib.data.batches import IGNORED
 from course_lib.data.tasks import SYMBOLS
+from course_lib.lab.budgets import Budget
+from course_lib.models.bert import Bert
+from course_lib.models.positions import shift_matrix
+
+BUDGETS = {
+    "order_steps": Budget("steps of each training on the order question", cpu=250, gpu=500, smoke=3),
+    "look_steps": Budget("steps of each training of a look back", cpu=300, gpu=600, smoke=3),
+    "runs": Budget("trainings from other random numbers, for each kind of position", cpu=3, gpu=5, smoke=1),
+    "tower_steps": Budget("steps of training of each tower", cpu=200, gpu=600, smoke=3),
+    "tests": Budget("sequences on which a network is tested", cpu=100, gpu=500, smoke=8),
+}
 
 
-def look_back(generator: torch.Generator, batch: int, length: int, distance: int) -> tuple[Tensor, Tensor]:
-    """Random symbols, (batch, length). Target at each place: the symbol ``distance`` places before it; −100 if none."""
-    if not 0 <= distance < length:
-        raise ValueError(f"Expected a distance within 0 … {length - 1}; got {distance}.")
-    inputs = torch.randint(SYMBOLS, (batch, length), generator=generator)
-    targets = torch.full_like(inputs, IGNORED)
-    targets[:, distance:] = inputs[:, : length - distance]
-    return inputs, targets
+def look_back_head(symbols: int, d: int, back: int, sharpness: float) -> tuple[Tensor, Tensor, Tensor]:
+    r"""$W_Q$, $W_K$ (d, symbols + d) and $W_V$ (symbols, symbols + d) of a head that names the symbol ``back`` before.
+
+    A token is its symbol as a one-hot vector, then its row of the sinusoidal table. The query of place p is
+    ``sharpness`` times row p − back of the table, the key of place s is its row s, and values are the symbols.
+    """
+    nothing = torch.zeros(d, symbols)
+    W_Q = torch.cat([nothing, sharpness * shift_matrix(-back, d)], dim=1)
+    W_K = torch.cat([nothing, torch.eye(d)], dim=1)
+    W_V = torch.cat([torch.eye(symbols), torch.zeros(symbols, d)], dim=1)
+    return W_Q, W_K, W_V
+
+
+def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
+    r"""Random rows that change as slowly as those of a table: a weighted mean of noise. Both (length, d) → (length, d)
+
+    With weights $e^{-(i-j)^2 / 2w^2}$ rows at a distance k have the cosine $e^{-k^2 / 4w^2}$, on average; w is chosen
+    so that for neighbours it is that of the table's rows, after their mean is taken off.
+    """
+    centred = table - table.mean(dim=0)
+    alike = F.cosine_similarity(centred[1:], centred[:-1], dim=1).mean()
+    width = (-1 / (4 * alike.log())) ** 0.5
+    place = torch.arange(len(noise)).to(noise)
+    weights = torch.exp(-((place[:, None] - place) ** 2) / (2 * width**2))  # (length, length)
+    weights = weights / weights.norm(dim=1, keepdim=True)  # so that the variance stays 1
+    return weights @ noise
+
+
+@contextlib.contextmanager
+def positions_removed(encoder: Bert) -> Iterator[None]:
+    """Inside the ``with`` block all rows of the encoder's position table are alike: each is their mean."""
+    table = encoder.places.weight
+    kept = table.detach().clone()
+    with torch.no_grad():
+        table.copy_(kept.mean(dim=0).expand_as(kept))
+        try:
+            yield
+        finally:
+            table.copy_(kept)
+
+
+def look_back(generator: torch.Generator, batch: int, length: int, distances: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Random symbols, (batch, length). Targets: the symbols at each of these distances before a place; −100 if none.
+
+    → symbols (batch, length), targets (batch, length, distances)
+    """
+    if not all(0 <= distance < length for distance in distances):
+        raise ValueError(f"Expected distances within 0 … {length - 1}; got {list(distances)}.")
+    symbols = torch.randint(SYMBOLS, (batch, length), generator=generator)
+    targets = torch.full((batch, length, len(distances)), IGNORED)
+    for i, distance in enumerate(distances):
+        targets[:, distance:, i] = symbols[:, : length - distance]
+    return symbols, targets

@@ -14,7 +14,6 @@ wrong, right = BANK.wrong, BANK.right
 ODD = "the exercise promises an even d"
 REFUSAL = "raise ValueError(f'Sinusoidal positions come in pairs of sine and cosine: d must be even; got {NAME}.')"
 LAST = "of two dimensions, 1 is the last"
-SAME = "the same type, or the same device"
 EQUIVALENT = {
     "5.1": {
         f"without if d % 2: / {REFUSAL.replace('NAME', 'd')}": ODD,
@@ -29,18 +28,8 @@ EQUIVALENT = {
     },
     "5.3": {},
     "5.4": {},
-    "5.5": {
-        "Y = F.one_hot(labels, classes).to(X)": SAME,
-        "Y = F.one_hot(labels, classes).to(hidden.dtype)": SAME,
-        **{
-            f"ridge = penalty * torch.eye(X.shape[1], dtype={name}.dtype, device=X.device)": SAME
-            for name in ("hidden", "labels", "Y")
-        },
-        **{
-            f"ridge = penalty * torch.eye(X.shape[1], dtype=X.dtype, device={name}.device)": SAME
-            for name in ("hidden", "labels", "Y")
-        },
-    },
+    "5.5": {},
+    "5.6": {},
 }
 
 
@@ -179,24 +168,146 @@ def shift_matrix(k, d, base=10_000.0):
     return torch.eye(d)
 
 
-# --- 5.3 rotary positions: right ------------------------------------------------------------------------------------
+# --- 5.3 a head that looks back: right ------------------------------------------------------------------------------
 
 
-@right("5.3", "rotate_half, as in transformers")
+@right("5.3", "entry by entry")
+def look_back_head(symbols, d, back, sharpness):
+    W_Q, W_K, W_V = torch.zeros(d, symbols + d), torch.zeros(d, symbols + d), torch.zeros(symbols, symbols + d)
+    for i in range(d):
+        W_K[i, symbols + i] = 1.0
+    for s in range(symbols):
+        W_V[s, s] = 1.0
+    for i in range(0, d, 2):
+        angle = -back / 10_000 ** (i / d)
+        W_Q[i, symbols + i] = W_Q[i + 1, symbols + i + 1] = sharpness * math.cos(angle)
+        W_Q[i, symbols + i + 1] = sharpness * math.sin(angle)
+        W_Q[i + 1, symbols + i] = -sharpness * math.sin(angle)
+    return W_Q, W_K, W_V
+
+
+@right("5.3", "the key is moved ahead, the query left")
+def look_back_head(symbols, d, back, sharpness):
+    a = back * 10_000.0 ** (-torch.arange(0, d, 2) / d)
+    move = torch.block_diag(*(torch.tensor([[x.cos(), x.sin()], [-x.sin(), x.cos()]]) for x in a))
+    W_Q = nn.functional.pad(torch.eye(d), (symbols, 0))
+    W_K = nn.functional.pad(sharpness * move, (symbols, 0))
+    return [W_Q, W_K, nn.functional.pad(torch.eye(symbols), (0, d))]
+
+
+@right("5.3", "both moved, both sharp")
+def look_back_head(symbols, d, back, sharpness):
+    def move(k):
+        a = k * 10_000.0 ** (-torch.arange(0, d, 2) / d)
+        return torch.block_diag(*(torch.tensor([[x.cos(), x.sin()], [-x.sin(), x.cos()]]) for x in a))
+
+    root, nothing = math.sqrt(sharpness), torch.zeros(d, symbols)
+    W_Q = torch.hstack([nothing, root * move(7 - back)])
+    W_K = torch.hstack([nothing, root * move(7)])
+    return W_Q, W_K, torch.eye(symbols, symbols + d)
+
+
+# --- 5.3 wrong ------------------------------------------------------------------------------------------------------
+
+BANK.spoilt(
+    "5.3",
+    "entry by entry",
+    """
+    angle = -back → angle = back · It looks 3 places AHEAD: 3 back is a shift by −3
+    angle = -back → angle = 0 · Each place looks at itself
+    angle = -back → angle = -2 * back · the query of place 3 must score highest with the key of place 0
+    W_K[i, symbols + i] = 1.0 → W_K[i, symbols + i] = sharpness · `sharpness` enters twice
+    return W_Q → W_Q = W_Q / sharpness; return W_Q · `sharpness` does not enter
+    return W_Q → W_Q *= d**0.5; return W_Q · but its scores are 4 times those asked for.
+    return W_Q → W_Q[0:2] *= 2; return W_Q · are all pairs used, each as it is?
+    return W_Q → W_Q[0, 0] = W_K[0, 0] = 1.0; return W_Q · With other symbols in the text the scores change
+    W_V[s, s] → W_V[s, s + d] · hands on something else
+    return W_Q, W_K, W_V → return W_Q, W_K · Expected three tensors to be returned
+    return W_Q, W_K → return W_Q.T, W_K · Rows and columns are swapped: a query is W_Q x
+    return W_Q, W_K → return W_Q[:, symbols:], W_K
+        · With 5 symbols and d = 16, expected W_Q of shape (16, 21); got (16, 16).
+    return W_Q, W_K → return W_Q.double(), W_K · Tokens are torch.float32, and W_Q is torch.float64
+    """,
+)
+
+
+@wrong("5.3", "no sharpness", says="It must take (symbols, d, back, sharpness)")
+def look_back_head(symbols, d, back):
+    return torch.zeros(d, symbols + d), torch.zeros(d, symbols + d), torch.eye(symbols, symbols + d)
+
+
+@wrong("5.3", "parts that do not fit", says="Parts that stand side by side need equally many rows")
+def look_back_head(symbols, d, back, sharpness):
+    W_K = torch.cat([torch.zeros(symbols, symbols), torch.eye(d)], dim=1)
+    return W_K, W_K, torch.eye(symbols, symbols + d)
+
+
+# --- 5.4 a random table, as smooth: right ---------------------------------------------------------------------------
+
+
+@right("5.4", "two loops")
+def smooth_twin(table, noise):
+    rows = table - table.mean(dim=0, keepdim=True)
+    cosines = [float(rows[p] @ rows[p + 1] / rows[p].norm() / rows[p + 1].norm()) for p in range(len(rows) - 1)]
+    c = sum(cosines) / len(cosines)
+    w2 = -1 / (4 * math.log(c))
+    twin = torch.zeros_like(noise)
+    for i in range(len(noise)):
+        weights = torch.tensor([math.exp(-((i - j) ** 2) / (2 * w2)) for j in range(len(noise))])
+        twin[i] = weights @ noise / weights.pow(2).sum().sqrt()
+    return twin
+
+
+@right("5.4", "unit rows, cdist")
+def smooth_twin(table, noise):
+    unit = nn.functional.normalize(table - table.mean(dim=0), dim=1)
+    c = (unit[1:] * unit[:-1]).sum(dim=1).mean()
+    place = torch.arange(float(len(noise)))[:, None]
+    distance = torch.cdist(place, place)
+    return nn.functional.normalize(torch.exp(distance**2 * 2 * torch.log(c)), dim=1) @ noise
+
+
+@right("5.4", "powers of the cosine, in double")
+def smooth_twin(table, noise):
+    centred = (table - table.mean(dim=0)).double()
+    c = nn.functional.cosine_similarity(centred[:-1], centred[1:]).mean()
+    i = torch.arange(len(noise))
+    weights = c ** (2 * (i[:, None] - i[None, :]).double() ** 2)
+    return (weights @ noise.double() / weights.square().sum(dim=1, keepdim=True).sqrt()).float()
+
+
+# --- 5.4 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("5.4", "the mean of two neighbours", says="as alike as those of the table: their mean cosine is")
+def smooth_twin(table, noise):
+    return (noise + noise.roll(1, dims=0)) / math.sqrt(2)
+
+
+@wrong("5.4", "weights for columns", says="one row of weights for each row of the result")
+def smooth_twin(table, noise):
+    place = torch.arange(noise.shape[1])
+    return torch.exp(-((place[:, None] - place) ** 2) / 2.0) @ noise
+
+
+# --- 5.5 rotary positions: right ------------------------------------------------------------------------------------
+
+
+@right("5.5", "rotate_half, as in transformers")
 def rotate(x, cos, sin):
     cos, sin = torch.cat([cos, cos], dim=-1), torch.cat([sin, sin], dim=-1)
     half = x.shape[-1] // 2
     return x * cos + torch.cat([-x[..., half:], x[..., :half]], dim=-1) * sin
 
 
-@right("5.3", "complex numbers")
+@right("5.5", "complex numbers")
 def rotate(x, cos, sin):
     a, b = x.chunk(2, dim=-1)
     turned = torch.complex(a, b) * torch.complex(cos, sin)
     return torch.cat([turned.real, turned.imag], dim=-1)
 
 
-@right("5.3", "one pair after the other")
+@right("5.5", "one pair after the other")
 def rotate(x, cos, sin):
     half = x.shape[-1] // 2
     first = [x[..., i] * cos[:, i] - x[..., i + half] * sin[:, i] for i in range(half)]
@@ -204,21 +315,21 @@ def rotate(x, cos, sin):
     return torch.stack(first + second, dim=-1)
 
 
-@right("5.3", "einsum with 2 × 2 matrices")
+@right("5.5", "einsum with 2 × 2 matrices")
 def rotate(x, cos, sin):
     R = torch.stack([torch.stack([cos, -sin]), torch.stack([sin, cos])])  # (2, 2, length, d/2)
     return torch.einsum("ijlh,...ljh->...lih", R, x.unflatten(-1, (2, -1))).flatten(-2)
 
 
-# --- 5.3 wrong ------------------------------------------------------------------------------------------------------
+# --- 5.5 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("5.3", "x itself times cos", says="cut x into halves along its LAST dimension")
+@wrong("5.5", "x itself times cos", says="cut x into halves along its LAST dimension")
 def rotate(x, cos, sin):
     return x * cos + x * sin
 
 
-@wrong("5.3", "in place", says="It changes its input x in place")
+@wrong("5.5", "in place", says="It changes its input x in place")
 def rotate(x, cos, sin):
     half = x.shape[-1] // 2
     a = x[..., :half].clone()
@@ -227,42 +338,42 @@ def rotate(x, cos, sin):
     return x
 
 
-@wrong("5.3", "only four dimensions", says="not enough values to unpack")
+@wrong("5.5", "only four dimensions", says="not enough values to unpack")
 def rotate(x, cos, sin):
     batch, heads, length, d = x.shape
     a, b = x[..., : d // 2], x[..., d // 2 :]
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
-@wrong("5.3", "angles twice", says="A turned vector must keep its length")
+@wrong("5.5", "angles twice", says="A turned vector must keep its length")
 def rotate(x, cos, sin):
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * cos.cos() - b * sin.sin(), a * sin.sin() + b * cos.cos()], dim=-1)
 
 
-@wrong("5.3", "detached", says="no gradient reaches x")
+@wrong("5.5", "detached", says="no gradient reaches x")
 def rotate(x, cos, sin):
     a, b = x.detach().chunk(2, dim=-1)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
-@wrong("5.3", "cut along the wrong dimension", says="cut x into halves along its LAST dimension")
+@wrong("5.5", "cut along the wrong dimension", says="cut x into halves along its LAST dimension")
 def rotate(x, cos, sin):
     a, b = torch.tensor_split(x, 2, dim=1)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=1)
 
 
-@wrong("5.3", "angles side by side", says="put cos and sin twice one behind the other")
+@wrong("5.5", "angles side by side", says="put cos and sin twice one behind the other")
 def rotate(x, cos, sin):
     half = x.shape[-1] // 2
     turned = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
     return x * cos.repeat_interleave(2, dim=-1) + turned * sin.repeat_interleave(2, dim=-1)
 
 
-# --- 5.4 ALiBi: right -----------------------------------------------------------------------------------------------
+# --- 5.6 ALiBi: right -----------------------------------------------------------------------------------------------
 
 
-@right("5.4", "three loops")
+@right("5.6", "three loops")
 def alibi(heads, queries, keys, device=None):
     bias = torch.zeros(heads, queries, keys, device=device)
     for h in range(heads):
@@ -273,7 +384,7 @@ def alibi(heads, queries, keys, device=None):
     return bias
 
 
-@right("5.4", "relu")
+@right("5.6", "relu")
 def alibi(heads, queries, keys, device=None):
     slopes = torch.tensor([2 ** (-8 * h / heads) for h in range(1, heads + 1)], device=device)
     place = torch.arange(keys, device=device)
@@ -281,7 +392,7 @@ def alibi(heads, queries, keys, device=None):
     return -torch.einsum("h,qk->hqk", slopes, distance.float())
 
 
-@right("5.4", "the last rows of a square, in double")
+@right("5.6", "the last rows of a square, in double")
 def alibi(heads, queries, keys, device=None):
     place = torch.arange(keys, dtype=torch.double, device=device)
     square = (place[None, :] - place[:, None]).tril()
@@ -289,82 +400,23 @@ def alibi(heads, queries, keys, device=None):
     return torch.stack([square * start ** (h + 1) for h in range(heads)])[:, keys - queries :]
 
 
-# --- 5.4 wrong ------------------------------------------------------------------------------------------------------
+# --- 5.6 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("5.4", "no device", says="It must take (heads, queries, keys, device)")
+@wrong("5.6", "no device", says="It must take (heads, queries, keys, device)")
 def alibi(heads, queries, keys):
     return torch.zeros(heads, queries, keys)
 
 
-@wrong("5.4", "one head", says="got (5, 5)")
+@wrong("5.6", "one head", says="got (5, 5)")
 def alibi(heads, queries, keys, device=None):
     return -0.25 * (torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)).clamp(min=0)
-
-
-# --- 5.5 position probe: right --------------------------------------------------------------------------------------
-
-
-@right("5.5", "the inverse, written out")
-def linear_probe(hidden, labels, classes, penalty=1.0):
-    X = torch.hstack([hidden, hidden.new_ones(len(hidden), 1)])
-    Y = torch.eye(classes, dtype=X.dtype, device=X.device)[labels]
-    return torch.inverse(X.T @ X + penalty * torch.eye(X.shape[1], dtype=X.dtype, device=X.device)) @ X.T @ Y
-
-
-@right("5.5", "least squares with rows added for the penalty")
-def linear_probe(hidden, labels, classes, penalty=1.0):
-    n, d = hidden.shape
-    X = torch.cat([hidden.double(), torch.ones(n, 1)], dim=1)
-    Y = torch.zeros(n, classes, dtype=torch.double)
-    Y[range(n), labels] = 1
-    X = torch.cat([X, penalty**0.5 * torch.eye(d + 1)])
-    return torch.linalg.lstsq(X, torch.cat([Y, torch.zeros(d + 1, classes)])).solution
-
-
-@right("5.5", "Cholesky")
-def linear_probe(hidden, labels, classes, penalty=1.0):
-    X = nn.functional.pad(hidden, (0, 1), value=1.0)
-    A = X.T @ X
-    A.diagonal().add_(penalty)
-    return torch.cholesky_solve(X.T @ nn.functional.one_hot(labels, classes).to(X), torch.linalg.cholesky(A))
-
-
-# --- 5.5 wrong ------------------------------------------------------------------------------------------------------
-
-
-@wrong("5.5", "no penalty", says="The penalty does not enter")
-def linear_probe(hidden, labels, classes, penalty=1.0):
-    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
-    Y = nn.functional.one_hot(labels, classes).to(hidden.dtype)
-    return torch.linalg.lstsq(X, Y).solution
-
-
-@wrong("5.5", "penalty times n", says="multiplied by the number of rows")
-def linear_probe(hidden, labels, classes, penalty=1.0):
-    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
-    Y = nn.functional.one_hot(labels, classes).to(hidden.dtype)
-    n = len(X)
-    return torch.linalg.solve(X.T @ X / n + penalty * torch.eye(X.shape[1], dtype=X.dtype), X.T @ Y / n)
-
-
-@right("5.5", "float32 always")
-def linear_probe(hidden, labels, classes, penalty=1.0):
-    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
-    Y = nn.functional.one_hot(labels, classes).float()
-    return torch.linalg.solve(X.T @ X + penalty * torch.eye(X.shape[1], dtype=X.dtype), X.T @ Y)
-
-
-@wrong("5.5", "least squares of whole numbers", says="`F.one_hot` gives whole numbers")
-def linear_probe(hidden, labels, classes, penalty=1.0):
-    X = torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1)
-    return torch.linalg.lstsq(X, nn.functional.one_hot(labels, classes)).solution
 
 
 # --- wrong, as edits of the library's pieces ------------------------------------------------------------------------
 
 BANK.edited(
-    "5.4",
+    "5.6",
     """
     heads + 1, device=device) → heads + 1) ; keys, device=device) → keys)
         · not made on the device asked for: hand `device` on
@@ -372,16 +424,5 @@ BANK.edited(
     slopes[:, None, None] → slopes · The slopes need two more dimensions
     :, None]  # → :, None] - 1  # · A query and the key at its own place have distance 0
     2.0 ** (-8.0 → 2 ** (-8 ; / heads) → // heads) · is there a `//` for a `/`
-    """,
-)
-BANK.edited(
-    "5.5",
-    """
-    .to(X.dtype) → · `F.one_hot` gives whole numbers
-    .to(X.dtype) → .double() · make what you build, such as Y, of the type of `hidden`
-    F.one_hot(labels, → F.one_hot(labels.float(), · `F.one_hot` wants whole numbers
-    X.T @ X + ridge, X.T @ Y → X @ X.T + penalty * torch.eye(len(X)), X @ Y · Two products are needed
-    X.T @ X + ridge → X @ X.T + ridge · It stopped with RuntimeError
-    Y = → hidden -= hidden.mean(dim=0); Y = · It changes its input hidden in place
     """,
 )

@@ -1,19 +1,59 @@
-"""What is asked for stands some places before."""
+"""What lesson 05 alone uses: a head set by hand, a control, positions taken out and put back, a task."""
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from course_lib.data.batches import IGNORED
-from course_lib.lessons.positional_encoding import look_back
+from course_lib.lessons.positional_encoding import look_back, look_back_head, positions_removed, smooth_twin
+from course_lib.models.attention import attention
+from course_lib.models.bert import Bert, BertShape
+from course_lib.models.positions import sinusoidal
 
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+@pytest.mark.parametrize(("length", "back"), [(40, 3), (300, 3), (300, 17)])
+def test_a_head_by_hand_names_the_symbol_some_places_before_at_any_length(length, back):
+    symbols = torch.randint(8, (length,), generator=generator())
+    x = torch.cat([F.one_hot(symbols, 8).float(), sinusoidal(length, 64)], dim=1)
+    W_Q, W_K, W_V = look_back_head(8, 64, back, sharpness=100.0)
+    output, weights = attention(x @ W_Q.T, x @ W_K.T, x @ W_V.T)
+    assert torch.equal(output.argmax(dim=1)[back:], symbols[: length - back])
+    assert weights.diagonal(-back).min() > 0.9
+
+
+@pytest.mark.parametrize("step", [0.2, 0.5])
+def test_a_twin_is_as_smooth_and_knows_nothing(step):
+    table = torch.randn(100, 300, generator=generator()).cumsum(dim=0)[:: int(1 / step)]
+    twin = smooth_twin(table, torch.randn(table.shape, generator=generator(1)))
+    centred = table - table.mean(dim=0)
+    alike = [F.cosine_similarity(rows[1:], rows[:-1], dim=1).mean().item() for rows in (centred, twin)]
+    assert alike[1] == pytest.approx(alike[0], abs=0.03)
+    assert twin.std().item() == pytest.approx(1, abs=0.05)
+
+
+def test_positions_come_back():
+    shape = BertShape(d=8, layers=1, heads=2, vocabulary=11, longest=6)
+    torch.manual_seed(0)
+    encoder, ids = Bert(shape).eval(), torch.tensor([[3, 1, 4, 1, 5]])
+    order = torch.tensor([4, 2, 0, 1, 3])
+    with torch.no_grad():
+        before = encoder(ids)
+        with positions_removed(encoder):
+            assert torch.allclose(encoder(ids[:, order]), encoder(ids)[:, order], atol=1e-5)
+        with pytest.raises(ZeroDivisionError), positions_removed(encoder):
+            1 / 0  # noqa: B018
+        assert torch.equal(encoder(ids), before)
+        assert not torch.allclose(encoder(ids[:, order]), encoder(ids)[:, order], atol=1e-5)
+
+
 def test_look_back_asks_for_what_stood_some_places_before():
-    inputs, targets = look_back(generator(), 20, 7, 2)
-    assert torch.equal(targets[:, 2:], inputs[:, :-2])
-    assert (targets[:, :2] == IGNORED).all()
-    with pytest.raises(ValueError, match="distance within 0 … 6; got 7"):
-        look_back(generator(), 1, 7, 7)
+    symbols, targets = look_back(generator(), 20, 7, (2, 5))
+    for i, distance in enumerate((2, 5)):
+        assert torch.equal(targets[:, distance:, i], symbols[:, :-distance])
+        assert (targets[:, :distance, i] == IGNORED).all()
+    with pytest.raises(ValueError, match=r"distances within 0 … 6; got \[2, 7\]"):
+        look_back(generator(), 1, 7, (2, 7))

@@ -1,0 +1,100 @@
+"""Drawings of positions: a block with its residual path, a counter, a pair that turns, a bias that fades."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.patches import Arc, Circle
+
+from course_lib.viz.diagrams import ATTENTION, LOOK, OTHER, arrow, box
+from course_lib.viz.figures import PALETTE, heatmap, look
+
+
+def residual_block(ax: Axes) -> None:
+    """A pre-norm block from left to right: the residual path runs through, two layers read from it and add to it."""
+    ax.set(xlim=(-0.6, 15.4), ylim=(-0.9, 3.1))
+    ax.axis("off")
+    ax.plot([0.5, 14.2], [0, 0], color=PALETTE[3], linewidth=4, solid_capstyle="butt")
+    arrow(ax, (14.0, 0), (14.7, 0), PALETTE[3])
+    ax.text(-0.05, 0, "x", ha="center", va="center", fontsize=14)
+    ax.text(7.4, -0.72, "residual path: nothing on it but additions", ha="center", color=PALETTE[3])
+    for left, layer in ((1.2, "attention"), (7.9, "feed-forward")):
+        arrow(ax, (left, 0.1), (left, 1.65))
+        box(ax, left + 0.2, 2.0, "LayerNorm")
+        arrow(ax, (left + 1.35, 2.0), (left + 2.35, 2.0))
+        box(ax, left + 3.5, 2.0, layer)
+        arrow(ax, (left + 3.7, 1.65), (left + 3.7, 0.32))
+        ax.add_patch(Circle((left + 3.7, 0), 0.3, facecolor="white", edgecolor=OTHER, zorder=3))
+        ax.text(left + 3.7, 0, "+", ha="center", va="center", fontsize=14, zorder=4)
+    ax.text(3.2, 2.75, "the only place where words meet", ha="center", fontsize=10, color=ATTENTION)
+    ax.text(9.9, 2.75, "each word on its own", ha="center", fontsize=10, color=OTHER)
+
+
+def counter(axes: Sequence[Axes], positions: int = 16) -> None:
+    """Positions counted in binary digits, and the same as waves: the last digit turns fastest, each next one slower."""
+    digits = [[(p >> bit) & 1 for p in range(positions)] for bit in range(4)]
+    heatmap(axes[0], digits, ["ones", "twos", "fours", "eights"], title="binary digits", x="position", bar=False)
+    fine = torch.linspace(0, positions - 1, 16 * positions)
+    for bit in range(4):
+        colour = PALETTE[bit]
+        wave = -torch.sin(math.pi * (fine + 0.5) / 2**bit) / 2.6
+        axes[1].plot(fine, wave - bit, color=colour)
+    axes[1].set(title="the same as waves", xlabel="position", yticks=[0, -1, -2, -3])
+    axes[1].set_yticklabels([f"a turn in {2 ** (bit + 1)}" for bit in range(4)])
+    axes[1].set_xticks(range(0, positions, 2))
+    axes[1].grid(axis="y", visible=False)
+
+
+def _circle(ax: Axes, title: str) -> None:
+    ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal", title=title)
+    ax.axis("off")
+    ax.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor="#cccccc"))
+
+
+def _hand(ax: Axes, angle: float, colour: str, name: str = "", length: float = 1.0, width: float = 2.0) -> None:
+    """An arrow from the middle at an angle, its name outside the circle."""
+    end = (length * math.cos(angle), length * math.sin(angle))
+    style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, (0, 0), arrowprops=style)
+    ax.text(1.18 * math.cos(angle), 1.18 * math.sin(angle), name, ha="center", va="center", fontsize=10, color=colour)
+
+
+def turning_pair(ax: Axes, step: float = math.pi / 6, positions: int = 8) -> None:
+    """One pair of numbers at positions 0, 1, 2, …: the same arrow, turned a step further each time."""
+    _circle(ax, "positions 0 … 7")
+    for p in range(positions):
+        _hand(ax, p * step, ATTENTION, str(p), width=1.4)
+
+
+def query_and_key(ax: Axes, key_at: int, offset: int, step: float = math.pi / 6, between: float = -math.pi / 6) -> None:
+    """A query ``offset`` positions after a key, both turned by their positions; the arc is the angle between them."""
+    query_at = key_at + offset
+    _circle(ax, f"key at {key_at}, query at {query_at}")
+    key, query = key_at * step, query_at * step + between
+    _hand(ax, key, LOOK, "k")
+    _hand(ax, query, ATTENTION, "q")
+    ax.add_patch(Arc((0, 0), 0.8, 0.8, theta1=math.degrees(key), theta2=math.degrees(query), color=OTHER, linewidth=2))
+    middle = (key + query) / 2
+    angle = round(math.degrees(query - key))
+    ax.text(0.62 * math.cos(middle), 0.62 * math.sin(middle), f"{angle}°", ha="center", va="center", fontsize=10)
+
+
+def fading_bias(ax: Axes, slopes: Sequence[float], longest: int = 32) -> None:
+    """What each head of ALiBi adds to the score of a key, against its distance; a label at each line's end."""
+    distance = range(longest + 1)
+    line = 0.14 * max(slopes) * longest  # the height of a line of text, about
+    for h, slope in enumerate(slopes):
+        kind = look("", h) | {"marker": ""}
+        ax.plot(distance, [-slope * d for d in distance], **kind)
+        lower = sum(other < slope for other in slopes)  # how many labels stand above this one
+        ax.text(
+            longest + 0.5,
+            min(-slope * longest, (0.5 - lower) * line),
+            f"head {h}: slope 1/{round(1 / slope)}",
+            va="center",
+            fontsize=10,
+            color=kind["color"],
+        )
+    ax.set(xlabel="distance from query back to key", ylabel="added to the score", xlim=(0, 1.35 * longest))
+    ax.set_xticks(range(0, longest + 1, 8))

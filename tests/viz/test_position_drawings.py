@@ -1,0 +1,48 @@
+"""Drawings of positions: the parts that lesson 05 speaks of are there, and an angle is what it says."""
+
+from matplotlib.patches import Arc
+
+from course_lib import viz
+from course_lib.viz import position_drawings
+
+
+def texts(ax) -> set[str]:
+    return {text.get_text() for text in ax.texts}
+
+
+def test_the_block_has_its_parts():
+    _, ax = viz.figure()
+    position_drawings.residual_block(ax)
+    assert {"LayerNorm", "attention", "feed-forward", "+"} <= texts(ax)
+
+
+def test_the_counter_has_four_digits_and_four_waves():
+    _, axes = viz.figure(columns=2)
+    position_drawings.counter(axes)
+    assert len(axes[1].lines) == 4
+    for bit, line in enumerate(axes[1].lines):  # the wave is up where the digit is 1
+        for p in range(15):
+            assert (line.get_ydata()[16 * p] > -bit) == bool((p >> bit) & 1) or p == 0
+
+
+def test_query_and_key_keep_their_angle():
+    angles = []
+    for key_at in (0, 2, 7):
+        _, ax = viz.figure()
+        position_drawings.query_and_key(ax, key_at, 3)
+        [arc] = [patch for patch in ax.patches if isinstance(patch, Arc)]
+        angles.append(round(arc.theta2 - arc.theta1))
+        assert {"k", "q", "60°"} <= texts(ax)
+    assert angles == [60, 60, 60]
+
+
+def test_the_turning_pair_is_numbered():
+    _, ax = viz.figure()
+    position_drawings.turning_pair(ax)
+    assert texts(ax) == {str(p) for p in range(8)}
+
+
+def test_each_head_of_the_bias_has_its_label():
+    _, ax = viz.figure()
+    position_drawings.fading_bias(ax, [1 / 4, 1 / 16])
+    assert texts(ax) == {"head 0: slope 1/4", "head 1: slope 1/16"}
