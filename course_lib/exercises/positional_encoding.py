@@ -330,11 +330,13 @@ twin = Exercise(
             (-1 / (4 * alike.log())) ** 0.5 → -1 / (4 * alike.log())
                 · This is w²: the width is its root.
             (-1 / (4 * alike.log())) → (-1 / (2 * alike.log()))
-                · The weights fall too slowly, as with 2w² for w²: they are exp(−(i − j)² / 2w²), where w² = −1 / (4 log c).
+                · The weights fall too slowly, as with 2w² for w²: they are
+                · exp(−(i − j)² / 2w²), where w² = −1 / (4 log c).
             2 * width**2 → 2 * width
                 · The weights are exp(−(i − j)² / 2w²): the width is squared.
             2 * width**2 → width**2
-                · The weights fall too fast, as with w²/2 for w²: they are exp(−(i − j)² / 2w²), where w² = −1 / (4 log c).
+                · The weights fall too fast, as with w²/2 for w²: they are
+                · exp(−(i − j)² / 2w²), where w² = −1 / (4 log c).
             torch.exp(-( → torch.exp(( · The weights grow with the distance: a minus is missing.
             (place[:, None] - place) ** 2 → (place[:, None] - place).abs()
                 · The distance is not squared: weights are exp(−(i − j)² / 2w²).
