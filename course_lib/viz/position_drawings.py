@@ -90,7 +90,7 @@ def fading_bias(ax: Axes, slopes: Sequence[float], longest: int = 32) -> None:
         lower = sum(other < slope for other in slopes)  # how many labels stand above this one
         ax.text(
             longest + 0.5,
-            min(-slope * longest, (0.5 - lower) * line),
+            min(-slope * longest, -lower * line),
             f"head {h}: slope 1/{round(1 / slope)}",
             va="center",
             fontsize=10,
