@@ -17,7 +17,7 @@ BUDGETS = {
     "order_steps": Budget("steps of each training on the order question", cpu=200, gpu=500, smoke=3),
     "look_steps": Budget("steps of each training of a look back", cpu=300, gpu=600, smoke=3),
     "runs": Budget("trainings from other random numbers, for each kind of position", cpu=2, gpu=5, smoke=1),
-    "tower_steps": Budget("steps of training of each tower", cpu=150, gpu=600, smoke=3),
+    "tower_steps": Budget("steps of training of each tower", cpu=200, gpu=600, smoke=3),
     "tests": Budget("sequences on which a network is tested", cpu=60, gpu=500, smoke=8),
 }
 
