@@ -35,7 +35,7 @@ def counter(axes: Sequence[Axes], positions: int = 16) -> None:
     """Positions counted in binary digits, and the same as waves: the last digit turns fastest, each next one slower."""
     digits = [[(p >> bit) & 1 for p in range(positions)] for bit in range(4)]
     heatmap(axes[0], digits, ["ones", "twos", "fours", "eights"], title="binary digits", x="position", bar=False)
-    fine = torch.linspace(0, positions - 1, 16 * positions)
+    fine = torch.linspace(0, positions - 1, 16 * (positions - 1) + 1)
     for bit in range(4):
         colour = PALETTE[bit]
         wave = -torch.sin(math.pi * (fine + 0.5) / 2**bit) / 2.6

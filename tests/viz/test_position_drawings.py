@@ -21,8 +21,8 @@ def test_the_counter_has_four_digits_and_four_waves():
     position_drawings.counter(axes)
     assert len(axes[1].lines) == 4
     for bit, line in enumerate(axes[1].lines):  # the wave is up where the digit is 1
-        for p in range(15):
-            assert (line.get_ydata()[16 * p] > -bit) == bool((p >> bit) & 1) or p == 0
+        for p in range(16):
+            assert (line.get_ydata()[16 * p] > -bit) == bool((p >> bit) & 1)
 
 
 def test_query_and_key_keep_their_angle():
@@ -39,7 +39,7 @@ def test_query_and_key_keep_their_angle():
 def test_the_turning_pair_is_numbered():
     _, ax = viz.figure()
     position_drawings.turning_pair(ax)
-    assert texts(ax) == {str(p) for p in range(8)}
+    assert texts(ax) >= {str(p) for p in range(8)}
 
 
 def test_each_head_of_the_bias_has_its_label():
