@@ -14,6 +14,7 @@ wrong, right = BANK.wrong, BANK.right
 ODD = "the exercise promises an even d"
 REFUSAL = "raise ValueError(f'Sinusoidal positions come in pairs of sine and cosine: d must be even; got {NAME}.')"
 LAST = "of two dimensions, 1 is the last"
+SAME = "the same type and the same device"
 EQUIVALENT = {
     "5.1": {
         f"without if d % 2: / {REFUSAL.replace('NAME', 'd')}": ODD,
@@ -27,7 +28,12 @@ EQUIVALENT = {
         for a, b in ((1, -1), (-1, 1))
     },
     "5.3": {},
-    "5.4": {},
+    "5.4": {
+        "centred = table.mean(dim=0) - table": "both rows change sign, so their cosine does not",
+        "weights = torch.exp(-(place - place[:, None]) ** 2 / (2 * width ** 2))": "the square of a distance has no sign",
+        **{f"place = torch.arange(len(noise)).to({name})": SAME for name in ("table", "centred", "alike", "width")},
+        **{f"place = torch.arange(len({name})).to(noise)": "as long as the noise" for name in ("table", "centred")},
+    },
     "5.5": {},
     "5.6": {},
 }
