@@ -30,7 +30,7 @@ EQUIVALENT = {
     "5.3": {},
     "5.4": {
         "centred = table.mean(dim=0) - table": "both rows change sign, so their cosine does not",
-        "weights = torch.exp(-(place - place[:, None]) ** 2 / (2 * width ** 2))": "the square of a distance has no sign",
+        "weights = torch.exp(-(place - place[:, None]) ** 2 / (2 * width ** 2))": "a square has no sign",
         **{f"place = torch.arange(len(noise)).to({name})": SAME for name in ("table", "centred", "alike", "width")},
         **{f"place = torch.arange(len({name})).to(noise)": "as long as the noise" for name in ("table", "centred")},
     },
