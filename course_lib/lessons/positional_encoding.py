@@ -1,4 +1,4 @@
-"""Lesson 05: a head set by hand, a control for a table, an encoder without its positions, tasks that ask for places."""
+"""Lesson 05: a head set by hand, a control for a table, an encoder with other positions, tasks that ask for places."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -51,15 +51,16 @@ def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def positions_removed(encoder: Bert) -> Iterator[None]:
-    """Inside the ``with`` block all rows of the encoder's position table are alike: each is their mean."""
+def with_positions(encoder: Bert, rows: Tensor) -> Iterator[None]:
+    """Inside the ``with`` block the encoder's position table holds these rows, (longest, d)."""
     table = encoder.places.weight
     kept = table.detach().clone()
     with torch.no_grad():
-        table.copy_(kept.mean(dim=0).expand_as(kept))
-        try:
-            yield
-        finally:
+        table.copy_(rows)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
             table.copy_(kept)
 
 

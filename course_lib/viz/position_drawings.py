@@ -67,11 +67,11 @@ def turning_pair(ax: Axes, step: float = math.pi / 6, positions: int = 8) -> Non
         _hand(ax, p * step, ATTENTION, str(p), width=1.4)
 
 
-def query_and_key(ax: Axes, key_at: int, offset: int, step: float = math.pi / 6, between: float = -math.pi / 6) -> None:
-    """A query ``offset`` positions after a key, both turned by their positions; the arc is the angle between them."""
+def query_and_key(ax: Axes, key_at: int, offset: int, step: float = math.pi / 6) -> None:
+    """The same arrow as a key, and ``offset`` positions later as a query; the arc is the angle between them."""
     query_at = key_at + offset
     _circle(ax, f"key at {key_at}, query at {query_at}")
-    key, query = key_at * step, query_at * step + between
+    key, query = key_at * step, query_at * step
     _hand(ax, key, LOOK, "k")
     _hand(ax, query, ATTENTION, "q")
     ax.add_patch(Arc((0, 0), 0.8, 0.8, theta1=math.degrees(key), theta2=math.degrees(query), color=OTHER, linewidth=2))
@@ -84,8 +84,8 @@ def fading_bias(ax: Axes, slopes: Sequence[float], longest: int = 32) -> None:
     """What each head of ALiBi adds to the score of a key, against its distance; a label at each line's end."""
     distance = range(longest + 1)
     line = 0.14 * max(slopes) * longest  # the height of a line of text, about
-    for h, slope in enumerate(slopes):
-        kind = look("", h) | {"marker": ""}
+    for h, slope in enumerate(slopes, 1):
+        kind = look("", h - 1) | {"marker": ""}
         ax.plot(distance, [-slope * d for d in distance], **kind)
         lower = sum(other < slope for other in slopes)  # how many labels stand above this one
         ax.text(

@@ -32,8 +32,8 @@ def test_query_and_key_keep_their_angle():
         position_drawings.query_and_key(ax, key_at, 3)
         [arc] = [patch for patch in ax.patches if isinstance(patch, Arc)]
         angles.append(round(arc.theta2 - arc.theta1))
-        assert {"k", "q", "60°"} <= texts(ax)
-    assert angles == [60, 60, 60]
+        assert {"k", "q", "90°"} <= texts(ax)
+    assert angles == [90, 90, 90]
 
 
 def test_the_turning_pair_is_numbered():
@@ -45,4 +45,4 @@ def test_the_turning_pair_is_numbered():
 def test_each_head_of_the_bias_has_its_label():
     _, ax = viz.figure()
     position_drawings.fading_bias(ax, [1 / 4, 1 / 16])
-    assert texts(ax) == {"head 0: slope 1/4", "head 1: slope 1/16"}
+    assert texts(ax) == {"head 1: slope 1/4", "head 2: slope 1/16"}
