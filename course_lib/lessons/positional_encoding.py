@@ -64,6 +64,19 @@ def with_positions(encoder: Bert, rows: Tensor) -> Iterator[None]:
             table.copy_(kept)
 
 
+def rows_dealt_out(tokens: int, generator: torch.Generator, longest: int = 512) -> Tensor:
+    """Which row of the table each place gets, (longest): those of the words in random order."""
+    rows = torch.arange(longest)
+    rows[1 : tokens - 1] = 1 + torch.randperm(tokens - 2, generator=generator)
+    return rows
+
+
+def row_before(rows: Tensor, tokens: int) -> Tensor:
+    """For each word, the place of the token that has the row before its own: (tokens - 2)."""
+    place_of_row = rows.argsort()
+    return place_of_row[rows[1 : tokens - 1] - 1]
+
+
 def look_back(generator: torch.Generator, batch: int, length: int, distances: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Random symbols, (batch, length). Targets: the symbols at each of these distances before a place; −100 if none.
 

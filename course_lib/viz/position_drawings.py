@@ -1,14 +1,15 @@
-"""Drawings of positions: a block with its residual path, a counter, a pair that turns, a bias that fades."""
+"""Drawings of positions: a block with its residual path, a counter, a pair that turns, a bias, accuracy by place."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Arc, Circle
+from torch import Tensor
 
 from course_lib.viz.diagrams import ATTENTION, LOOK, OTHER, arrow, box
-from course_lib.viz.figures import PALETTE, heatmap, look
+from course_lib.viz.figures import PALETTE, curves, heatmap, look
 
 
 def residual_block(ax: Axes) -> None:
@@ -98,3 +99,33 @@ def fading_bias(ax: Axes, slopes: Sequence[float], longest: int = 32) -> None:
         )
     ax.set(xlabel="distance from query back to key", ylabel="added to the score", xlim=(0, 1.35 * longest))
     ax.set_xticks(range(0, longest + 1, 8))
+
+
+def accuracy_by_place(
+    axes: Sequence[Axes], accuracies: Mapping[str, Tensor], distances: Sequence[int], trained: int
+) -> None:
+    """A panel for each distance: means of eight places, from half of the training length on; broken where that ends.
+
+    accuracies: name → (models, places, distances). Thin lines are single models.
+    """
+    longest = next(iter(accuracies.values())).shape[1]
+    starts = [*range(trained // 2, longest, 8)]
+    inside = sum(start < trained for start in starts)
+    middles = [start + 4 for start in starts]
+    middles.insert(inside, trained)
+    for i, (ax, distance) in enumerate(zip(axes, distances, strict=True)):
+        lines = {}
+        for index, (kind, by_place) in enumerate(accuracies.items()):
+            means = torch.stack([by_place[:, start : start + 8, i].mean(dim=1) for start in starts], dim=1)
+            gap = torch.full((len(means), 1), math.nan)
+            means = torch.cat([means[:, :inside], gap, means[:, inside:]], dim=1)
+            lines[kind] = (middles, means.mean(dim=0))
+            ax.plot(middles, means.T, color=look(kind, index)["color"], linewidth=0.7, alpha=0.6)
+        curves(ax, lines, x="position in the text", title=f"{distance} back", legend=None)
+        ax.axhline(1 / 8, **look("chance"))
+        ax.axvline(trained, color="#808080", linestyle=":")
+        ax.set(xscale="log", ylim=(0, 1.05))
+        ticks = [20, *[trained * 2**n for n in range(4) if trained * 2**n <= longest]]
+        ax.set_xticks(ticks, ticks)
+        ax.minorticks_off()
+    axes[0].set_ylabel("accuracy")

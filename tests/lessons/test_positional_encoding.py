@@ -5,7 +5,14 @@ import torch
 from torch.nn import functional as F
 
 from course_lib.data.batches import IGNORED
-from course_lib.lessons.positional_encoding import look_back, look_back_head, smooth_twin, with_positions
+from course_lib.lessons.positional_encoding import (
+    look_back,
+    look_back_head,
+    row_before,
+    rows_dealt_out,
+    smooth_twin,
+    with_positions,
+)
 from course_lib.models.attention import attention
 from course_lib.models.bert import Bert, BertShape
 from course_lib.models.positions import sinusoidal
@@ -62,3 +69,13 @@ def test_look_back_asks_for_what_stood_some_places_before():
         assert (targets[:, :distance, i] == IGNORED).all()
     with pytest.raises(ValueError, match=r"distances within 0 … 6; got \[2, 7\]"):
         look_back(generator(), 1, 7, (2, 7))
+
+
+def test_rows_are_dealt_out_among_the_words():
+    rows = rows_dealt_out(7, generator(), longest=9)
+    assert sorted(rows.tolist()) == [*range(9)]
+    assert rows[[0, 6, 7, 8]].tolist() == [0, 6, 7, 8]
+    assert rows.tolist() != [*range(9)]
+    before = row_before(rows, 7)
+    assert torch.equal(rows[before], rows[1:6] - 1)
+    assert row_before(torch.arange(9), 7).tolist() == [0, 1, 2, 3, 4]

@@ -1,5 +1,6 @@
 """Drawings of positions: the parts that lesson 05 speaks of are there, and an angle is what it says."""
 
+import torch
 from matplotlib.patches import Arc
 
 from course_lib import viz
@@ -46,3 +47,12 @@ def test_each_head_of_the_bias_has_its_label():
     _, ax = viz.figure()
     position_drawings.fading_bias(ax, [1 / 4, 1 / 16])
     assert texts(ax) == {"head 1: slope 1/4", "head 2: slope 1/16"}
+
+
+def test_accuracy_by_place_breaks_where_training_ends():
+    _, axes = viz.figure(columns=2)
+    position_drawings.accuracy_by_place(axes, {"one": torch.ones(3, 64, 2), "two": torch.zeros(1, 64, 2)}, (2, 5), 32)
+    assert [ax.get_title(loc="left") for ax in axes] == ["2 back", "5 back"]
+    [line] = [line for line in axes[0].lines if line.get_label() == "one"]
+    assert [x for x, y in zip(*line.get_data(), strict=True) if y != y] == [32]
+    assert len(axes[0].lines) == 3 + 1 + 2 + 2  # thin lines, means, chance and the training length
