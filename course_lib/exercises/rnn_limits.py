@@ -1,4 +1,4 @@
-"""Exercises of lesson 01: three cells, the flow of gradients, clipping."""
+"""Exercises of lesson 01: two cells, weights that latch, the flow of gradients, a radius to solve for, clipping."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from course_lib.lab.grading import Exercise, Wrong, describe
 from course_lib.lab.ladder import Ladder, Slip, edits, signature_check
+from course_lib.lessons.rnn_limits import latch_weights, scaled_to_keep
 from course_lib.measure import gradient_flow
-from course_lib.models.recurrent import elman_step, gru_step, lstm_step
+from course_lib.models.recurrent import elman_step, lstm_step
 from course_lib.training import clip_gradients
 
 SIZES = ((3, 4, 5), (1, 3, 2), (7, 2, 6))  # batch, d_in, d_hidden: all different, so that a wrong or fixed axis shows
@@ -26,11 +27,11 @@ CHUNK = (
 )
 
 
-def _cell_cases(gates: int, states: int = 1, biases: int = 1) -> list[tuple]:
-    """Random arguments of a cell: x, the states, W, U, the biases."""
+def _cell_cases(gates: int, states: int = 1) -> list[tuple]:
+    """Random arguments of a cell: x, the states, W, U, b."""
     cases = []
     for seed, (batch, d_in, d) in enumerate(SIZES):
-        shapes = [(batch, d_in), *[(batch, d)] * states, (gates * d, d_in), (gates * d, d), *[(gates * d,)] * biases]
+        shapes = [(batch, d_in), *[(batch, d)] * states, (gates * d, d_in), (gates * d, d), (gates * d,)]
         generator = torch.Generator().manual_seed(seed)
         cases.append(tuple(torch.randn(shape, generator=generator) for shape in shapes))
     return cases
@@ -143,51 +144,126 @@ lstm = Exercise(
 
 # --- 1.3 ---
 
+BITS = (1, 3, 2)
 
-gru = Exercise(
+
+def _three_tensors(answer: Callable) -> None:
+    for bits in BITS:
+        got = answer(bits)
+        if isinstance(got, tuple | list) and any(type(part).__module__ == "numpy" for part in got):
+            raise Wrong("These are NumPy arrays; W, U and b are tensors: `torch.zeros`, `torch.eye`, `torch.tensor`.")
+        if not isinstance(got, tuple | list) or len(got) != 3 or not all(isinstance(part, Tensor) for part in got):
+            raise Wrong(f"Expected three tensors to be returned, W, U and b; got {describe(got)}.")
+        shapes = {"W": (4 * bits, bits + 1), "U": (4 * bits, bits), "b": (4 * bits,)}
+        for (name, shape), part in zip(shapes.items(), got, strict=True):
+            if part.shape != shape:
+                raise Wrong(f"With {bits} bits {name} must have the shape {shape}; got {tuple(part.shape)}.")
+            if part.dtype != torch.float32:
+                raise Wrong(f"Inputs are torch.float32, and {name} is {part.dtype}: a product needs one type.")
+
+
+def _read(answer: Callable, bits: int, steps: Sequence[tuple[Tensor, bool]]) -> Tensor:
+    """h, (batch, bits), after steps of (values (batch, bits), whether they are written), from a state of zeros."""
+    W, U, b = answer(bits)
+    h = c = torch.zeros(len(steps[0][0]), bits)
+    for values, write in steps:
+        x = torch.cat([values, torch.full((len(values), 1), float(write))], dim=-1)
+        h, c = lstm_step(x, h, c, W, U, b)
+    return h
+
+
+def _coins(bits: int, seed: int) -> Tensor:
+    """Random values, +1 or −1: (16, bits)."""
+    return torch.randint(2, (16, bits), generator=torch.Generator().manual_seed(seed)) * 2.0 - 1
+
+
+def _kept(h: Tensor, values: Tensor) -> bool:
+    return bool((h * values > 0.5).all())
+
+
+def _writes(answer: Callable) -> None:
+    for bits in BITS:
+        values = _coins(bits, 0)
+        h = _read(answer, bits, [(values, True)])
+        if _kept(h, values):
+            continue
+        if _kept(-h, values):
+            raise Wrong("What is shown has the wrong sign: after +1 was written, h must be positive.", values, h)
+        if h.abs().max() < 1e-3:
+            raise Wrong(
+                "After a step that writes, h is still about 0: on a write the input gate must be open, the candidate "
+                "must see the values, and the output gate must show the cell. The blocks come in the order i, f, g, o.",
+                values,
+                h,
+            )
+        if bits > 1 and ((h * values > 0.5).any() or (h.std(dim=1) < 1e-4).all()):
+            raise Wrong("Right after a write some bits are wrong: each needs its own row and its own column.", values, h)
+        raise Wrong(
+            "Right after a write, h must be above 0.5 where +1 was written and below −0.5 where −1 was: here it comes "
+            f"as near to 0 as {h.abs().min():.2g}. A sigmoid is at 0 or 1 only far from 0: are the weights large?",
+            values,
+            h,
+        )
+
+
+def _overwrites(answer: Callable) -> None:
+    for bits in BITS:
+        steps = [(_coins(bits, seed), True) for seed in range(12)]
+        h = _read(answer, bits, steps)
+        if not _kept(h, steps[-1][0]):
+            raise Wrong(
+                "Twelve writes in a row, and h is not the last one: on a write the old value must go, or it is added "
+                "to. Which gate lets it go?",
+                steps[-1][0],
+                h,
+            )
+
+
+def _keeps(answer: Callable) -> None:
+    for bits in BITS:
+        values = _coins(bits, 0)
+        quiet = [(values, True)] + [(torch.zeros(16, bits), False)] * 200
+        if not _kept(h := _read(answer, bits, quiet), values):
+            raise Wrong(
+                "It writes, but after 200 steps without a write it has forgotten, though the inputs were 0: how near "
+                "to 1 is the forget gate? It acts 200 times.",
+                values,
+                h,
+            )
+        noisy = [(values, True)] + [(_coins(bits, seed), False) for seed in range(1, 201)]
+        if not _kept(h := _read(answer, bits, noisy), values):
+            raise Wrong(
+                "It keeps the bits while the inputs are 0, but not among random values that are not to be written: the "
+                "input gate must be shut, as near to 0 as you can.",
+                values,
+                h,
+            )
+        one_way = [(values, True)] + [(-values, False)] * 200
+        if not _kept(h := _read(answer, bits, one_way), values):
+            raise Wrong(
+                "It keeps the bits among random values, but 200 times the opposite value, never written, wears them "
+                "off: the input gate must be shut tighter.",
+                values,
+                h,
+            )
+
+
+latch = Exercise(
     id="1.3",
-    title="GRU step",
-    reference=gru_step,
-    checks=Ladder(
-        gru_step,
-        _cell_cases(gates=3, biases=2),
-        returns=["h"],
-        slips=[
-            *edits(
-                gru_step,
-                """
-                (1 - z) * n + z * h → z * n + (1 - z) * h
-                · z and 1 − z are swapped: where z is 1 the OLD state stays.
-                r * h_n → (r * h) @ U.chunk(3)[2].T + b_U.chunk(3)[2]
-                · The reset gate scales h before the product (as in the final paper); here it scales `U_n h + b_U,n`.
-                r * h_n → r * (h @ U.chunk(3)[2].T) + b_U.chunk(3)[2]
-                · The bias b_U of the candidate belongs inside the reset: r ⊙ (U_n h + b_U,n).
-                r * h_n → h_n · The reset gate r is not used: the candidate sees r ⊙ (U_n h + b_U,n).
-                x_n + r * h_n → r * (x_n + h_n)
-                · The reset gate scales the input's part too; it scales `U_n h + b_U,n` only.
-                r * h_n → z * h_n · The update gate z stands where the reset gate r belongs, inside the candidate.
-                + z * h → · The old state is missing from the mix: add z ⊙ h.
-                (1 - z) * n → n · The candidate must be scaled by 1 − z: the two shares add up to 1.
-                W.T + b → W.T + b_U ; U.T + b_U → U.T + b · b and b_U are swapped: b goes with W, b_U with U.
-                U.T + b_U → U.T · The bias b_U is missing: it goes with U.
-                W.T + b → W.T · The bias b is missing: it goes with W.
-                U.T + b_U → U.T + b · b is used twice: the state's part has b_U.
-                sigmoid(x_r → tanh(x_r · The reset gate r is a sigmoid, not a tanh: it lies between 0 and 1.
-                torch.tanh → torch.sigmoid · The candidate n is squashed by tanh, not by the sigmoid.
-                torch.tanh(x_n + r * h_n) → x_n + r * h_n · The candidate n is missing its tanh.
-                """,
-            ),
-            *_other_orders(gru_step, "rzn", "x_", "h_"),
-        ],
-    ),
-    crashes=[TRANSPOSE, CHUNK],
-    nudge="Keep the input's part and the state's part apart: in the candidate, only the latter meets the reset gate.",
+    title="an LSTM set by hand",
+    reference=latch_weights,
+    checks=[signature_check(latch_weights), _three_tensors, _writes, _overwrites, _keeps],
+    crashes=[
+        ("can't multiply sequence", "W, U and b are tensors; what is multiplied here is a list."),
+        ("must match", "Two parts have different sizes: a block has `bits` rows, and W has bits + 1 columns."),
+    ],
+    nudge="Ask of each gate: where should it be when write is 1, and where when it is 0? Then: which weight, which bias?",
     sketch="""
-        x_r, x_z, x_n = three chunks of x times W transposed + b
-        h_r, h_z, h_n = three chunks of h times U transposed + b_U
-        r and z: sigmoid of the two parts added
-        n: tanh of x_n plus r times h_n
-        mix n and the old h: z says how much of the old stays
+        U is all zeros: nothing depends on the old h
+        i: a large negative bias, and a weight twice as large on `write`: shut, open on a write
+        f: the other way round: open, shut on a write
+        g: a large weight from each value to its own entry
+        o: a large bias: always open
         """,
 )
 
@@ -281,6 +357,68 @@ flow = Exercise(
 )
 
 # --- 1.5 ---
+
+
+def _keep_cases() -> list[tuple]:
+    cases = []
+    for seed, (d, share, steps) in enumerate([(5, 0.1, 50), (8, 0.5, 3), (3, 2.0, 20), (6, 0.9, 1)]):
+        cases.append((torch.randn(d, d, generator=torch.Generator().manual_seed(seed)), share, steps))
+    return cases
+
+
+ROOT = "share ** (1 / steps)"
+RADIUS = "torch.linalg.eigvals(U).abs().max()"
+keep = Exercise(
+    id="1.5",
+    title="solve for the spectral radius",
+    reference=scaled_to_keep,
+    checks=Ladder(
+        scaled_to_keep,
+        _keep_cases(),
+        returns=["U"],
+        differentiable=False,
+        slips=edits(
+            scaled_to_keep,
+            f"""
+            {ROOT} → share / steps
+            · The share is divided by the steps; each step multiplies, so ρ to the power of `steps` is the share.
+            {ROOT} → share**steps · This is the share to the power of the steps; solve ρ to that power = share.
+            {ROOT} → 1 - (1 - share) / steps
+            · The loss is dealt out evenly, as if each step took away the same; each step multiplies by the same.
+            {ROOT} → share · This is the radius for a single step: which ρ, multiplied `steps` times, gives the share?
+            {ROOT} → share ** (1 / (steps + 1)) · There are `steps` factors, not one more.
+            {RADIUS} → torch.linalg.matrix_norm(U, 2)
+            · It is scaled by the largest singular value: the most that U stretches any vector *once*. Applied again and
+            · again, it is the largest eigenvalue that counts.
+            {RADIUS} → torch.linalg.matrix_norm(U)
+            · It is scaled by the root of the sum of squares; the spectral radius is the size of the largest eigenvalue.
+            {RADIUS} → torch.linalg.eigvals(U).real.max()
+            · Eigenvalues may be complex, or negative: their size counts, `abs()`, not their real part.
+            {RADIUS} → torch.linalg.eigvals(U).real.abs().max()
+            · Eigenvalues may be complex: their size counts, `abs()` of the complex number, not its real part alone.
+            {RADIUS} → torch.linalg.eigvals(U).abs().mean() · The mean size is taken; the largest eigenvalue counts.
+            {RADIUS} → torch.linalg.eigvals(U).abs().min() · The smallest is taken; the largest eigenvalue counts.
+            {RADIUS} → torch.linalg.eigvals(U).abs()[0] · This is the first eigenvalue; take the largest, `max()`.
+            {RADIUS} → U.abs().max() · The largest entry is taken; the spectral radius is the largest eigenvalue's size.
+            * wanted / radius → * wanted · U has a spectral radius of its own: divide by it first.
+            * wanted / radius → * radius / wanted · It is upside down: the radius that U has must go, the wanted one come.
+            * wanted / radius → / radius · Its spectral radius is 1 now: multiply by the wanted one.
+            U * wanted / radius → wanted * torch.eye(len(U)) · This matrix has the radius, but it is not U scaled.
+            """,
+        ),
+    ),
+    crashes=[
+        ("not implemented for 'ComplexFloat'", "Eigenvalues are complex numbers: take their sizes first, `.abs()`."),
+    ],
+    nudge="What is ρ, if ρ · ρ · … · ρ (`steps` times) is the share? And what is the spectral radius of 3 · U?",
+    sketch="""
+        wanted = the `steps`-th root of the share
+        radius = the largest size among U's eigenvalues
+        return U, divided by the radius that it has, times the one that is wanted
+        """,
+)
+
+# --- 1.6 ---
 
 
 def _parameters(scale: float) -> list[nn.Parameter]:
@@ -413,7 +551,7 @@ def _takes_iterators(answer: Callable) -> None:
 
 
 clip = Exercise(
-    id="1.5",
+    id="1.6",
     title="gradient clipping",
     reference=clip_gradients,
     checks=[
@@ -438,4 +576,4 @@ clip = Exercise(
         """,
 )
 
-EXERCISES = [elman, lstm, gru, flow, clip]
+EXERCISES = [elman, lstm, latch, flow, keep, clip]

@@ -1,19 +1,175 @@
-"""Lesson 01: a clue that may stand anywhere."""
+"""Lesson 01: sentences with a blank, n-gram tables, symbols to keep, weights that latch and keep, what a clipping did."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.data.tasks import CUE, SYMBOLS
+from course_lib.lab.budgets import Budget
+from course_lib.tokenizers import Vocabulary
+
+BUDGETS = {
+    "blank_steps": Budget("steps of each training on blanks", cpu=300, gpu=600, smoke=2),
+    "letter_steps": Budget("steps of training of each network that reads Shakespeare", cpu=200, gpu=3000, smoke=2),
+    "recall_steps": Budget("steps of each training on recall", cpu=200, gpu=400, smoke=2),
+    "distances": Budget("distances at which recall is trained", cpu=(5, 10, 20, 50, 100), smoke=(5, 20)),
+    "agreement_steps": Budget("steps of each training on agreement", cpu=300, gpu=600, smoke=2),
+    "draws": Budget("trainings from other random numbers, at each distance", cpu=3, smoke=1),
+    "keep_steps": Budget("steps of each training to keep several symbols", cpu=600, gpu=1200, smoke=2),
+    "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, gpu=600, smoke=3),
+    "copy_steps": Budget("steps of training of each copier", cpu=600, gpu=3000, smoke=2),
+    "lengths": Budget("lengths at which the two layers are timed", cpu=(32, 64, 128, 256, 512, 1024), smoke=(32, 64)),
+}
+
+# --- sentences with a blank ---
+
+PEOPLE = "he she tom anna".split()
+FOODS = "cake bread apple cheese pie egg pear fish".split()
+TOOLS = "fork knife spoon napkin".split()
+ROOMS = "kitchen garden park hall".split()
+DISHES = "plate tray cloth bowl".split()
+OPENERS = "well so then now yes today later again".split()
+PREPOSITIONS = "with in on under".split()
+LATEST = 6  # words before a sentence, at most
+LONGEST = LATEST + 7  # words, the blank included
 
 
-def clue(generator: torch.Generator, batch: int, length: int, places: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """``length`` tokens: fillers, and one symbol at one of ``places``: (batch, length). Target: the symbol, (batch)."""
-    if not places or min(places) < 0 or max(places) >= length:
-        raise ValueError(f"Expected places within 0 … {length - 1}; got {list(places)}.")
-    inputs = torch.randint(SYMBOLS, CUE, (batch, length), generator=generator)
-    symbol = torch.randint(SYMBOLS, (batch,), generator=generator)
-    place = torch.tensor(places)[torch.randint(len(places), (batch,), generator=generator)]
-    inputs[torch.arange(batch), place] = symbol
-    return inputs, symbol
+def _sentences() -> list[tuple[str, str, bool]]:
+    """Every sentence with its preposition, and whether the pair of its nouns is kept for the test."""
+    made = []
+    for who, (i, food), j in product(PEOPLE, enumerate(FOODS), range(4)):
+        new = (i + j) % 4 == 0
+        made += [
+            (f"{who} ate the {food} ⟨M⟩ the {TOOLS[j]}", "with", new),
+            (f"{who} ate the {food} ⟨M⟩ the {ROOMS[j]}", "in", new),
+            (f"{who} put the {food} ⟨M⟩ the {DISHES[j]}", "on", new),
+            (f"{who} put the {DISHES[j]} ⟨M⟩ the {food}", "under", new),
+        ]
+    return made
+
+
+SENTENCES = _sentences()
+WORDS = Vocabulary(["·", *OPENERS, *(word for sentence, _, _ in SENTENCES for word in sentence.split())])
+BLANK = WORDS.encode(["⟨M⟩"]).item()
+PADDING = WORDS.encode(["·"]).item()
+
+
+def blanks(
+    generator: torch.Generator, batch: int, starts: Sequence[int], new: bool = False
+) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """Sentences of seven words with a blank, after as many openers as ``starts`` allows.
+
+    Returns (words (batch, 13), lengths (batch)) and which of `PREPOSITIONS` is missing (batch). Beyond its length a
+    sentence is filled up. ``new`` draws the pairs of nouns that are never drawn otherwise.
+    """
+    chosen = [(sentence, answer) for sentence, answer, is_new in SENTENCES if is_new == new]
+    core = torch.stack([WORDS.encode(sentence.split()) for sentence, _ in chosen])  # (sentences, 7)
+    answers = torch.tensor([PREPOSITIONS.index(answer) for _, answer in chosen])
+    rows = torch.randint(len(core), (batch,), generator=generator)
+    start = torch.tensor(starts)[torch.randint(len(starts), (batch,), generator=generator)]
+    openers = WORDS.encode(OPENERS)
+    words = openers[torch.randint(len(openers), (batch, LONGEST), generator=generator)]
+    words.scatter_(1, start[:, None] + torch.arange(7), core[rows])
+    lengths = start + 7
+    words[torch.arange(LONGEST) >= lengths[:, None]] = PADDING
+    return (words, lengths), answers[rows]
+
+
+def one_blank(sentence: str) -> tuple[Tensor, Tensor]:
+    """One sentence as `blanks` draws them: words (1, 13) and length (1)."""
+    ids = WORDS.encode(sentence.split())
+    words = torch.full((1, LONGEST), PADDING)
+    words[0, : len(ids)] = ids
+    return words, torch.tensor([len(ids)])
+
+
+# --- tables of counts ---
+
+
+def witten_bell(train: Tensor, test: Tensor, n: int, letters: int) -> Tensor:
+    r"""The probability that a table of n-gram counts gives to each letter of ``test``, from the n-th on.
+
+    With context $c$, the $n - 1$ letters before: $P_n(w \mid c) = \frac{N(c, w) + T(c)\, P_{n-1}(w \mid c')}{N(c) + T(c)}$, where
+    $N$ counts, $T(c)$ is the number of different letters seen after $c$, and $c'$ leaves out the oldest letter of $c$.
+    Below the counts of single letters, each letter is as likely as any other.
+    """
+    p = torch.full((len(test) - n + 1,), 1 / letters)
+    for order in range(1, n + 1):
+        grams, contexts = _numbered(train, order, letters), _numbered(train[: len(train) - 1], order - 1, letters)
+        kinds, times = grams.unique(return_counts=True)
+        asked = _numbered(test, order, letters)[n - order :]
+        count_of_gram = _looked_up(kinds, times, asked)  # N(c, w)
+        of_context, different = (kinds // letters).unique(return_counts=True)
+        follows = _looked_up(of_context, different, asked // letters)  # T(c)
+        seen, often = contexts.unique(return_counts=True) if order > 1 else (torch.zeros(1).long(), torch.tensor([len(train)]))
+        count_of_context = _looked_up(seen, often, asked // letters)  # N(c)
+        known = count_of_context > 0
+        mixed = (count_of_gram + follows * p) / (count_of_context + follows).clamp(min=1)
+        p = torch.where(known, mixed, p)
+    return p
+
+
+def _numbered(ids: Tensor, n: int, letters: int) -> Tensor:
+    """Each n letters in a row as one number."""
+    number = torch.zeros(len(ids) - n + 1, dtype=torch.long)
+    for k in range(n):
+        number = number * letters + ids[k : len(ids) - n + 1 + k]
+    return number
+
+
+def _looked_up(keys: Tensor, values: Tensor, asked: Tensor) -> Tensor:
+    """The value of each key asked for; 0 where there is none. ``keys`` are sorted."""
+    place = torch.searchsorted(keys, asked).clamp(max=len(keys) - 1)
+    return torch.where(keys[place] == asked, values[place], 0)
+
+
+# --- symbols to keep ---
+
+
+def symbols_to_keep(generator: torch.Generator, batch: int, count: int, gaps: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """``count`` symbols, as many fillers as one of ``gaps`` says, the cue: (batch, length). Targets: (batch, count)."""
+    gap = gaps[int(torch.randint(len(gaps), (), generator=generator))]
+    symbols = torch.randint(SYMBOLS, (batch, count), generator=generator)
+    fillers = torch.randint(SYMBOLS, CUE, (batch, gap), generator=generator)
+    return torch.cat([symbols, fillers, torch.full((batch, 1), CUE)], dim=1), symbols
+
+
+def far_over_near(reader: nn.Module, tokens: Tensor) -> float:
+    r"""How much the last output depends on the first token, over how much it does on the three before the last.
+
+    $\lVert \partial \sum h_T / \partial x_t \rVert$ at $t = 1$, over its mean at $t = T - 3 \dots T - 1$. ``reader`` is a
+    `Classifier`; tokens (batch, length).
+    """
+    reader.train()  # on a GPU, PyTorch's recurrent networks have a gradient in this mode only
+    with torch.enable_grad():
+        x = reader.embed(tokens).detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(reader.network(x)[0][:, -1].sum(), x)
+    norms = gradient.norm(dim=-1).mean(dim=0)  # (length)
+    return (norms[0] / norms[-4:-1].mean()).item()
+
+
+# --- answer keys of exercises ---
+
+
+def latch_weights(bits: int) -> tuple[Tensor, Tensor, Tensor]:
+    """W, U and b of an LSTM whose state keeps the values that were last written, one entry for each of ``bits``.
+
+    An input has the values, each +1 or −1, and then ``write``, 1 or 0: (bits + 1). Blocks in the order i, f, g, o:
+    W (4·bits, bits + 1), U (4·bits, bits), b (4·bits).
+    """
+    far = 20.0  # σ(20) is 1 but for 2e-9
+    W, b = torch.zeros(4, bits, bits + 1), torch.zeros(4, bits)
+    W[0, :, bits], b[0] = 2 * far, -far  # input gate: shut, open on a write
+    W[1, :, bits], b[1] = -2 * far, far  # forget gate: open, shut on a write
+    W[2, :, :bits] = far * torch.eye(bits)  # candidate: the values
+    b[3] = far  # output gate: open
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b.flatten()
+
+
+def scaled_to_keep(U: Tensor, share: float, steps: int) -> Tensor:
+    r"""$U$ times a number, so that its spectral radius $\rho$ has $\rho^{steps} = share$. (d, d) → (d, d)"""
+    wanted = share ** (1 / steps)
+    radius = torch.linalg.eigvals(U).abs().max()
+    return U * wanted / radius

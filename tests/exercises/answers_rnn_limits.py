@@ -17,15 +17,13 @@ NO_GRADIENT = "no gradient at all, or max_norm = 0: the exercise does not ask fo
 EQUIVALENT = {
     "1.1": {},
     "1.2": {"i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=1)": SAME_AXIS},
-    "1.3": {
-        "x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=1)": SAME_AXIS,
-        "h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=1)": SAME_AXIS,
-    },
+    "1.3": {},
     "1.4": {
         "return torch.hstack([gradient.norm() for gradient in gradients])": SAME_STACK,
         "states = [state.requires_grad_()]": "the exercise itself proposes it",
     },
-    "1.5": {
+    "1.5": {},
+    "1.6": {
         "norm = torch.hstack([g.norm() for g in gradients]).norm().item()": SAME_STACK,
         "norm = torch.stack([g.norm() for g in gradients]).norm()": "a tensor of one number serves as the float",
         "for g in list(gradients)[::-1]:": "the order in which gradients are scaled does not matter",
@@ -420,131 +418,159 @@ def lstm_step(x, h, c, W, U, b):
     return torch.sigmoid(o) * torch.tanh(c), c
 
 
-# --- 1.3 GRU step: right --------------------------------------------------------------------------------------------
+# --- 1.3 an LSTM set by hand: right ----------------------------------------------------------------------------------
 
 
-@right("1.3", "block by block")
-def gru_step(x, h, W, U, b, b_U):
-    d = h.shape[-1]
-    r = torch.sigmoid(x @ W[:d].T + b[:d] + h @ U[:d].T + b_U[:d])
-    z = torch.sigmoid(x @ W[d : 2 * d].T + b[d : 2 * d] + h @ U[d : 2 * d].T + b_U[d : 2 * d])
-    n = torch.tanh(x @ W[2 * d :].T + b[2 * d :] + r * (h @ U[2 * d :].T + b_U[2 * d :]))
-    return (1 - z) * n + z * h
+@right("1.3", "cat of four blocks")
+def latch_weights(bits):
+    big = 30.0
+    write = torch.cat([torch.zeros(bits, bits), torch.ones(bits, 1)], dim=1)
+    values = torch.cat([torch.eye(bits), torch.zeros(bits, 1)], dim=1)
+    W = torch.cat([2 * big * write, -2 * big * write, big * values, 0 * write])
+    ones = torch.ones(bits)
+    b = torch.cat([-big * ones, big * ones, 0 * ones, big * ones])
+    return W, torch.zeros(4 * bits, bits), b
 
 
-@right("1.3", "lerp")
-def gru_step(x, h, W, U, b, b_U):
-    gi, gh = nn.functional.linear(x, W, b), nn.functional.linear(h, U, b_U)
-    i_r, i_z, i_n = gi.chunk(3, 1)
-    h_r, h_z, h_n = gh.chunk(3, 1)
-    return torch.lerp(torch.tanh(i_n + torch.sigmoid(i_r + h_r) * h_n), h, torch.sigmoid(i_z + h_z))
+@right("1.3", "entry by entry")
+def latch_weights(bits):
+    W = torch.zeros(4 * bits, bits + 1)
+    b = torch.zeros(4 * bits)
+    for k in range(bits):
+        W[k, bits], b[k] = 50.0, -25.0
+        W[bits + k, bits], b[bits + k] = -50.0, 25.0
+        W[2 * bits + k, k] = 5.0
+        b[3 * bits + k] = 10.0
+    return [W, torch.zeros(4 * bits, bits), b]
 
 
-@right("1.3", "PyTorch's cell")
-def gru_step(x, h, W, U, b, b_U):
-    return torch.gru_cell(x, h, W, U, b, b_U)
-
-
-@right("1.3", "n + z(h - n), einsum")
-def gru_step(x, h, W, U, b, b_U):
-    X = torch.einsum("bi,oi->bo", x, W) + b
-    H = torch.einsum("bi,oi->bo", h, U) + b_U
-    d = h.shape[1]
-    rz = (X + H)[:, : 2 * d].sigmoid()
-    r, z = rz[:, :d], rz[:, d:]
-    n = (X[:, 2 * d :] + r * H[:, 2 * d :]).tanh()
-    return n + z * (h - n)
-
-
-@right("1.3", "one example after the other")
-def gru_step(x, h, W, U, b, b_U):
-    out = torch.empty_like(h)
-    for k, (x_k, h_k) in enumerate(zip(x, h)):
-        x_r, x_z, x_n = (W @ x_k + b).chunk(3)
-        h_r, h_z, h_n = (U @ h_k + b_U).chunk(3)
-        r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
-        out[k] = (1 - z) * torch.tanh(x_n + r * h_n) + z * h_k
-    return out
+@right("1.3", "the candidate keeps the sign by its own state, too")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    W[2, :, :-1] = 9 * torch.eye(bits)
+    U = torch.zeros(4, bits, bits)
+    U[3] = 0.1 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.reshape(4 * bits, -1), U.reshape(4 * bits, bits), b
 
 
 # --- 1.3 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("1.3", "z and 1 - z", says="z and 1 − z are swapped")
-def gru_step(x, h, W, U, b, b_U):
-    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
-    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
-    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
-    return z * torch.tanh(x_n + r * h_n) + (1 - z) * h
+@wrong("1.3", "the gates the other way round", says="After a step that writes, h is still about 0")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = -40.0, 40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([20.0, -20.0, 0.0, 20.0]).repeat_interleave(bits)
+    W[0, :, -1] = -60.0
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "Cho's version", says="The reset gate scales h before the product")
-def gru_step(x, h, W, U, b, b_U):
-    d = h.shape[1]
-    r, z = torch.sigmoid((x @ W.T + b + h @ U.T + b_U)[:, : 2 * d]).chunk(2, dim=-1)
-    n = torch.tanh(x @ W[2 * d :].T + b[2 * d :] + (r * h) @ U[2 * d :].T + b_U[2 * d :])
-    return (1 - z) * n + z * h
+@wrong("1.3", "the blocks in the order f, i, g, o", says="After a step that writes, h is still about 0")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[1, :, -1], W[0, :, -1] = 40.0, -40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([20.0, -20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "one sum for all", says="The reset gate scales the input's part too")
-def gru_step(x, h, W, U, b, b_U):
-    r, z, n = (x @ W.T + b + h @ U.T + b_U).chunk(3, dim=-1)
-    r, z = torch.sigmoid(r), torch.sigmoid(z)
-    return (1 - z) * torch.tanh(r * n) + z * h
+@wrong("1.3", "the forget gate always open", says="on a write the old value must go")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1] = 40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "no transpose", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
-def gru_step(x, h, W, U, b, b_U):
-    x_r, x_z, x_n = (x @ W + b).chunk(3, dim=-1)
-    h_r, h_z, h_n = (h @ U + b_U).chunk(3, dim=-1)
-    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
-    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+@wrong("1.3", "the forget gate at 0.98", says="how near to 1 is the forget gate?")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 4.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "four pieces", says="`chunk(n, dim=-1)` makes n blocks")
-def gru_step(x, h, W, U, b, b_U):
-    r, z, n = (x @ W.T + b + h @ U.T + b_U).chunk(4, dim=-1)
-    return (1 - z) * n + z * h
+@wrong("1.3", "the input gate always open", says="but not among random values that are not to be written")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[1, :, -1] = -40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "returns h and n", says="Expected h to be returned; got a tuple of 2")
-def gru_step(x, h, W, U, b, b_U):
-    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
-    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
-    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
-    n = torch.tanh(x_n + r * h_n)
-    return (1 - z) * n + z * h, n
+@wrong("1.3", "the input gate not quite shut", says="must be shut tighter")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([-5.3, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "in place", says="It changes its input h in place")
-def gru_step(x, h, W, U, b, b_U):
-    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
-    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
-    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
-    h *= z
-    h += (1 - z) * torch.tanh(x_n + r * h_n)
-    return h
+@wrong("1.3", "the sign", says="What is shown has the wrong sign")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    W[2, :, :-1] = -20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "torch.tensor on the way", says="no gradient reaches x")
-def gru_step(x, h, W, U, b, b_U):
-    x_r, x_z, x_n = torch.tensor((x @ W.T + b).tolist(), dtype=x.dtype).chunk(3, dim=-1)
-    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
-    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
-    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+@wrong("1.3", "small weights", says="are the weights large?")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 2.0, -2.0
+    W[2, :, :-1] = torch.eye(bits)
+    b = torch.tensor([-1.0, 1.0, 0.0, 1.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "gates from the first example", says="; expected ")
-def gru_step(x, h, W, U, b, b_U):
-    x_r, x_z, x_n = (x @ W.T + b).chunk(3, dim=-1)
-    h_r, h_z, h_n = (h @ U.T + b_U).chunk(3, dim=-1)
-    r, z = torch.sigmoid(x_r + h_r)[:1], torch.sigmoid(x_z + h_z)[:1]
-    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+@wrong("1.3", "every bit sees every value", says="each needs its own row and its own column")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    W[2, :, :-1] = 20.0
+    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "nothing", says="None (is the `return` missing?)")
-def gru_step(x, h, W, U, b, b_U):
-    pass
+@wrong("1.3", "W alone", says="Expected three tensors to be returned, W, U and b")
+def latch_weights(bits):
+    return torch.zeros(4 * bits, bits + 1)
+
+
+@wrong("1.3", "without write", says="With 1 bits W must have the shape (4, 2); got (4, 1).")
+def latch_weights(bits):
+    return torch.zeros(4 * bits, bits), torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
+
+
+@wrong("1.3", "float64", says="Inputs are torch.float32, and W is torch.float64")
+def latch_weights(bits):
+    W = torch.zeros(4 * bits, bits + 1, dtype=torch.float64)
+    return W, torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
+
+
+@wrong("1.3", "NumPy", says="These are NumPy arrays")
+def latch_weights(bits):
+    return torch.zeros(4 * bits, bits + 1).numpy(), torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
+
+
+@wrong("1.3", "lists", says="what is multiplied here is a list")
+def latch_weights(bits):
+    return [[0.0] * (bits + 1)] * 20.0, torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
+
+
+@wrong("1.3", "blocks of one row", says="a block has `bits` rows")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[2] = torch.eye(bits) + torch.zeros(bits, bits + 3)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
 
 
 # --- 1.4 gradient flow: right ---------------------------------------------------------------------------------------
@@ -774,15 +800,61 @@ def gradient_flow(step, xs, state):
     return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
 
 
-# --- 1.5 clipping: right --------------------------------------------------------------------------------------------
+# --- 1.5 solve for the radius: right --------------------------------------------------------------------------------
 
 
-@right("1.5", "PyTorch's own")
+@right("1.5", "logarithms")
+def scaled_to_keep(U, share, steps):
+    import math
+
+    wanted = math.exp(math.log(share) / steps)
+    eigenvalues, _ = torch.linalg.eig(U)
+    return wanted / eigenvalues.abs().max() * U
+
+
+@right("1.5", "NumPy's eigenvalues")
+def scaled_to_keep(U, share, steps):
+    import numpy
+
+    radius = max(abs(numpy.linalg.eigvals(U.numpy())))
+    return U * float(share ** (1 / steps) / radius)
+
+
+@right("1.5", "real and imaginary part")
+def scaled_to_keep(U, share, steps):
+    values = torch.linalg.eigvals(U)
+    sizes = (values.real**2 + values.imag**2).sqrt()
+    return U / sizes.amax() * pow(share, 1 / steps)
+
+
+# --- 1.5 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.5", "the largest of complex numbers", says="take their sizes first")
+def scaled_to_keep(U, share, steps):
+    return U * share ** (1 / steps) / torch.linalg.eigvals(U).max()
+
+
+@wrong("1.5", "the radius alone", says="Expected U to be a tensor of shape (5, 5); got a float")
+def scaled_to_keep(U, share, steps):
+    return share ** (1 / steps)
+
+
+@wrong("1.5", "changes U", says="It changes its input U in place")
+def scaled_to_keep(U, share, steps):
+    U *= share ** (1 / steps) / torch.linalg.eigvals(U).abs().max()
+    return U
+
+
+# --- 1.6 clipping: right --------------------------------------------------------------------------------------------
+
+
+@right("1.6", "PyTorch's own")
 def clip_gradients(parameters, max_norm):
     return nn.utils.clip_grad_norm_(parameters, max_norm).item()
 
 
-@right("1.5", "one long vector")
+@right("1.6", "one long vector")
 def clip_gradients(parameters, max_norm):
     gradients = [p.grad for p in parameters if p.grad is not None]
     norm = torch.cat([g.flatten() for g in gradients]).norm()
@@ -792,7 +864,7 @@ def clip_gradients(parameters, max_norm):
     return norm.item()
 
 
-@right("1.5", "a new gradient, a tensor returned")
+@right("1.6", "a new gradient, a tensor returned")
 def clip_gradients(parameters, max_norm):
     parameters = [p for p in parameters if p.grad is not None]
     norm = sum((p.grad**2).sum() for p in parameters) ** 0.5
@@ -802,7 +874,7 @@ def clip_gradients(parameters, max_norm):
     return norm
 
 
-@right("1.5", "sum of squares in Python")
+@right("1.6", "sum of squares in Python")
 def clip_gradients(parameters, max_norm):
     import math
 
@@ -820,7 +892,7 @@ def clip_gradients(parameters, max_norm):
     return norm
 
 
-@right("1.5", "NumPy's number")
+@right("1.6", "NumPy's number")
 def clip_gradients(parameters, max_norm):
     import numpy
 
@@ -831,10 +903,10 @@ def clip_gradients(parameters, max_norm):
     return norm
 
 
-# --- 1.5 wrong ------------------------------------------------------------------------------------------------------
+# --- 1.6 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("1.5", "None not skipped", says="A parameter may have no gradient (.grad is None): skip it")
+@wrong("1.6", "None not skipped", says="A parameter may have no gradient (.grad is None): skip it")
 def clip_gradients(parameters, max_norm):
     parameters = list(parameters)
     norm = torch.stack([p.grad.norm() for p in parameters]).norm().item()
@@ -844,7 +916,7 @@ def clip_gradients(parameters, max_norm):
     return norm
 
 
-@wrong("1.5", "walks twice", says="an iterator that can be walked only once")
+@wrong("1.6", "walks twice", says="an iterator that can be walked only once")
 def clip_gradients(parameters, max_norm):
     norm = torch.stack([p.grad.norm() for p in parameters if p.grad is not None]).norm().item()
     if norm > max_norm:
@@ -854,7 +926,7 @@ def clip_gradients(parameters, max_norm):
     return norm
 
 
-@wrong("1.5", "takes len()", says="an iterator that can be walked only once")
+@wrong("1.6", "takes len()", says="an iterator that can be walked only once")
 def clip_gradients(parameters, max_norm):
     total = 0.0
     for i in range(len(parameters)):
@@ -867,7 +939,7 @@ def clip_gradients(parameters, max_norm):
     return total**0.5
 
 
-@wrong("1.5", "gaps filled with zeros", says="must stay so: skip it")
+@wrong("1.6", "gaps filled with zeros", says="must stay so: skip it")
 def clip_gradients(parameters, max_norm):
     parameters = list(parameters)
     for p in parameters:
@@ -877,7 +949,7 @@ def clip_gradients(parameters, max_norm):
 
 
 BANK.edited(
-    "1.5",
+    "1.6",
     """
     if p.grad is not None → if p.grad · To ask whether a tensor is there, write `is None` or `is not None`
     return norm → · None (is the `return` missing?)

@@ -1,25 +1,111 @@
-"""A clue stands where it is asked for."""
+"""Sentences with a blank, tables of counts, weights set by hand."""
 
 import pytest
 import torch
 
-from course_lib.data.tasks import SYMBOLS
-from course_lib.lessons.rnn_limits import clue
+from course_lib.data import tasks
+from course_lib.lessons import rnn_limits as lesson
+from course_lib.models.recurrent import Classifier, lstm_step
 
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_clue_stands_at_the_places_asked_for_and_nowhere_else():
-    inputs, targets = clue(generator(), 200, 7, [1, 4])
-    rows, places = (inputs < SYMBOLS).nonzero(as_tuple=True)
-    assert rows.tolist() == list(range(200))
-    assert set(places.tolist()) == {1, 4}
-    assert torch.equal(inputs[rows, places], targets)
+def told(words: torch.Tensor, lengths: torch.Tensor) -> list[str]:
+    return [
+        " ".join(lesson.WORDS.decode(row[:length].tolist())) for row, length in zip(words, lengths, strict=True)
+    ]
 
 
-@pytest.mark.parametrize("places", [[], [7], [-1, 2]])
-def test_clue_outside_the_sequence_is_refused(places):
-    with pytest.raises(ValueError, match="Expected places within 0 … 6"):
-        clue(generator(), 2, 7, places)
+def test_the_question_of_s2_is_kept_for_the_test():
+    question = "ate the cake ⟨M⟩ the fork"
+    (words, lengths), _ = lesson.blanks(generator(), 4000, [0])
+    assert not any(question in sentence for sentence in told(words, lengths))
+    (words, lengths), missing = lesson.blanks(generator(), 1000, [0], new=True)
+    answers = {lesson.PREPOSITIONS[m] for sentence, m in zip(told(words, lengths), missing, strict=True) if question in sentence}
+    assert answers == {"with"}
+
+
+def test_sentences_begin_where_they_are_asked_to():
+    (words, lengths), missing = lesson.blanks(generator(), 500, [2, 5])
+    assert set(lengths.tolist()) == {9, 12}
+    rows, places = (words == lesson.BLANK).nonzero(as_tuple=True)
+    assert rows.tolist() == list(range(500))
+    assert torch.equal(places, lengths - 3)
+    assert (words[torch.arange(lesson.LONGEST) >= lengths[:, None]] == lesson.PADDING).all()
+    assert missing.bincount(minlength=4).min() > 90
+
+
+def test_the_order_alone_tells_on_from_under():
+    answers = {}
+    for sentence, answer, _ in lesson.SENTENCES:
+        answers.setdefault(tuple(sorted(sentence.split())), set()).add(answer)
+    assert {frozenset(found) for found in answers.values()} == {
+        frozenset({"with"}),
+        frozenset({"in"}),
+        frozenset({"on", "under"}),
+    }
+
+
+def test_one_sentence_is_filled_up():
+    words, lengths = lesson.one_blank("he ate the cake ⟨M⟩ the fork")
+    assert told(words, lengths) == ["he ate the cake ⟨M⟩ the fork"]
+    assert words.shape == (1, lesson.LONGEST)
+
+
+def by_hand(train: list[int], context: list[int], word: int, letters: int) -> float:
+    """Witten and Bell's formula, one context at a time."""
+    shorter = by_hand(train, context[1:], word, letters) if context else 1 / letters
+    n = len(context)
+    after = [train[i + n] for i in range(len(train) - n) if train[i : i + n] == context]
+    return (after.count(word) + len(set(after)) * shorter) / (len(after) + len(set(after))) if after else shorter
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_witten_bell(n):
+    train, test = (torch.randint(5, (length,), generator=generator(length)) for length in (60, 30))
+    p = lesson.witten_bell(train, test, n, 6)
+    wanted = [by_hand(train.tolist(), test[i - n + 1 : i].tolist(), test[i].item(), 6) for i in range(n - 1, 30)]
+    torch.testing.assert_close(p, torch.tensor(wanted))
+
+
+def test_what_follows_a_context_sums_to_one():
+    train = torch.randint(5, (60,), generator=generator())
+    total = sum(lesson.witten_bell(train, torch.tensor([1, 2, letter]), 3, 6) for letter in range(6))
+    torch.testing.assert_close(total, torch.ones(1))
+
+
+def test_the_latch_keeps_what_was_written_last():
+    W, U, b = lesson.latch_weights(3)
+    h = c = torch.zeros(1, 3)
+    for values, write in (([1.0, -1.0, 1.0], 1.0), ([-1.0, -1.0, 1.0], 1.0), *[([1.0, 1.0, -1.0], 0.0)] * 500):
+        h, c = lstm_step(torch.tensor([[*values, write]]), h, c, W, U, b)
+    assert h.sign().tolist() == [[-1, -1, 1]]
+    assert h.abs().min() > 0.7
+
+
+def test_scaled_to_keep():
+    U = lesson.scaled_to_keep(torch.randn(7, 7, generator=generator()), 0.3, 40)
+    assert torch.linalg.eigvals(U).abs().max().item() ** 40 == pytest.approx(0.3, rel=1e-4)
+
+
+def test_symbols_to_keep():
+    tokens, symbols = lesson.symbols_to_keep(generator(), 50, 3, [4])
+    assert tokens.shape == (50, 8)
+    assert torch.equal(tokens[:, :3], symbols)
+    assert ((tokens[:, 3:7] >= tasks.SYMBOLS) & (tokens[:, 3:7] < tasks.CUE)).all()
+    assert (tokens[:, 7] == tasks.CUE).all()
+    lengths = {lesson.symbols_to_keep(generator(seed), 2, 1, range(3))[0].shape[1] for seed in range(20)}
+    assert lengths == {2, 3, 4}
+
+
+def test_far_over_near_of_a_network_that_forgets_by_half():
+    rnn = torch.nn.RNN(4, 4, batch_first=True)
+    for name, weight in rnn.named_parameters():
+        weight.data = {"weight_ih_l0": torch.eye(4), "weight_hh_l0": torch.eye(4) / 2}.get(name, torch.zeros(4))
+    reader = Classifier(rnn, 4, 3, 2)
+    reader.embed.weight.data *= 1e-3  # so that tanh is all but linear
+    found = lesson.far_over_near(reader, torch.tensor([[0, 1, 2, 1, 2, 0]]))
+    near = (0.5**3 + 0.5**2 + 0.5) / 3
+    assert found == pytest.approx(0.5**5 / near, rel=1e-3)
