@@ -197,7 +197,9 @@ def _writes(answer: Callable) -> None:
                 h,
             )
         if bits > 1 and ((h * values > 0.5).any() or (h.std(dim=1) < 1e-4).all()):
-            raise Wrong("Right after a write some bits are wrong: each needs its own row and its own column.", values, h)
+            raise Wrong(
+                "Right after a write some bits are wrong: each needs its own row and its own column.", values, h
+            )
         raise Wrong(
             "Right after a write, h must be above 0.5 where +1 was written and below −0.5 where −1 was: here it comes "
             f"as near to 0 as {h.abs().min():.2g}. A sigmoid is at 0 or 1 only far from 0: are the weights large?",
@@ -257,7 +259,7 @@ latch = Exercise(
         ("can't multiply sequence", "W, U and b are tensors; what is multiplied here is a list."),
         ("must match", "Two parts have different sizes: a block has `bits` rows, and W has bits + 1 columns."),
     ],
-    nudge="Ask of each gate: where should it be when write is 1, and where when it is 0? Then: which weight, which bias?",
+    nudge="Where should each gate be when write is 1, and where when it is 0? Then: which weight, which bias?",
     sketch="""
         U is all zeros: nothing depends on the old h
         i: a large negative bias, and a weight twice as large on `write`: shut, open on a write
@@ -401,7 +403,7 @@ keep = Exercise(
             {RADIUS} → torch.linalg.eigvals(U).abs()[0] · This is the first eigenvalue; take the largest, `max()`.
             {RADIUS} → U.abs().max() · The largest entry is taken; the spectral radius is the largest eigenvalue's size.
             * wanted / radius → * wanted · U has a spectral radius of its own: divide by it first.
-            * wanted / radius → * radius / wanted · It is upside down: the radius that U has must go, the wanted one come.
+            * wanted / radius → * radius / wanted · It is upside down: divide by the radius that U has.
             * wanted / radius → / radius · Its spectral radius is 1 now: multiply by the wanted one.
             U * wanted / radius → wanted * torch.eye(len(U)) · This matrix has the radius, but it is not U scaled.
             """,

@@ -1,4 +1,4 @@
-"""Lesson 01: sentences with a blank, n-gram tables, symbols to keep, weights that latch and keep, what a clipping did."""
+"""Lesson 01: sentences with a blank, tables of counts, symbols to keep, what a reader looks back at, weights by hand."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -25,13 +25,13 @@ BUDGETS = {
 
 # --- sentences with a blank ---
 
-PEOPLE = "he she tom anna".split()
-FOODS = "cake bread apple cheese pie egg pear fish".split()
-TOOLS = "fork knife spoon napkin".split()
-ROOMS = "kitchen garden park hall".split()
-DISHES = "plate tray cloth bowl".split()
-OPENERS = "well so then now yes today later again".split()
-PREPOSITIONS = "with in on under".split()
+PEOPLE = ["he", "she", "tom", "anna"]
+FOODS = ["cake", "bread", "apple", "cheese", "pie", "egg", "pear", "fish"]
+TOOLS = ["fork", "knife", "spoon", "napkin"]
+ROOMS = ["kitchen", "garden", "park", "hall"]
+DISHES = ["plate", "tray", "cloth", "bowl"]
+OPENERS = ["well", "so", "then", "now", "yes", "today", "later", "again"]
+PREPOSITIONS = ["with", "in", "on", "under"]
 LATEST = 6  # words before a sentence, at most
 LONGEST = LATEST + 7  # words, the blank included
 
@@ -91,8 +91,11 @@ def one_blank(sentence: str) -> tuple[Tensor, Tensor]:
 def witten_bell(train: Tensor, test: Tensor, n: int, letters: int) -> Tensor:
     r"""The probability that a table of n-gram counts gives to each letter of ``test``, from the n-th on.
 
-    With context $c$, the $n - 1$ letters before: $P_n(w \mid c) = \frac{N(c, w) + T(c)\, P_{n-1}(w \mid c')}{N(c) + T(c)}$, where
-    $N$ counts, $T(c)$ is the number of different letters seen after $c$, and $c'$ leaves out the oldest letter of $c$.
+    With context $c$, the $n - 1$ letters before:
+
+    $$P_n(w \mid c) = \frac{N(c, w) + T(c)\, P_{n-1}(w \mid c')}{N(c) + T(c)}$$
+
+    where $N$ counts, $T(c)$ is the number of different letters seen after $c$, and $c'$ leaves out the oldest letter of $c$.
     Below the counts of single letters, each letter is as likely as any other.
     """
     p = torch.full((len(test) - n + 1,), 1 / letters)
@@ -103,7 +106,9 @@ def witten_bell(train: Tensor, test: Tensor, n: int, letters: int) -> Tensor:
         count_of_gram = _looked_up(kinds, times, asked)  # N(c, w)
         of_context, different = (kinds // letters).unique(return_counts=True)
         follows = _looked_up(of_context, different, asked // letters)  # T(c)
-        seen, often = contexts.unique(return_counts=True) if order > 1 else (torch.zeros(1).long(), torch.tensor([len(train)]))
+        seen, often = (
+            contexts.unique(return_counts=True) if order > 1 else (torch.zeros(1).long(), torch.tensor([len(train)]))
+        )
         count_of_context = _looked_up(seen, often, asked // letters)  # N(c)
         known = count_of_context > 0
         mixed = (count_of_gram + follows * p) / (count_of_context + follows).clamp(min=1)
@@ -139,8 +144,8 @@ def symbols_to_keep(generator: torch.Generator, batch: int, count: int, gaps: Se
 def far_over_near(reader: nn.Module, tokens: Tensor) -> float:
     r"""How much the last output depends on the first token, over how much it does on the three before the last.
 
-    $\lVert \partial \sum h_T / \partial x_t \rVert$ at $t = 1$, over its mean at $t = T - 3 \dots T - 1$. ``reader`` is a
-    `Classifier`; tokens (batch, length).
+    $\lVert \partial \sum h_T / \partial x_t \rVert$ at $t = 1$, over its mean at $t = T - 3 \dots T - 1$.
+    ``reader`` is a `Classifier`; tokens (batch, length).
     """
     reader.train()  # on a GPU, PyTorch's recurrent networks have a gradient in this mode only
     with torch.enable_grad():
@@ -148,6 +153,19 @@ def far_over_near(reader: nn.Module, tokens: Tensor) -> float:
         (gradient,) = torch.autograd.grad(reader.network(x)[0][:, -1].sum(), x)
     norms = gradient.norm(dim=-1).mean(dim=0)  # (length)
     return (norms[0] / norms[-4:-1].mean()).item()
+
+
+@torch.no_grad()
+def mean_forget_gate(reader: nn.Module, tokens: Tensor) -> float:
+    """How open the forget gate of a `Classifier`'s `nn.LSTM` is, on average over all tokens (batch, length)."""
+    lstm, x = reader.network, reader.embed(tokens)
+    h, _ = lstm(x)
+    before = torch.cat([torch.zeros_like(h[:, :1]), h[:, :-1]], dim=1)  # (batch, length, d): the h that each step sees
+    d = lstm.hidden_size
+    f = slice(d, 2 * d)  # the second block of i, f, g, o
+    from_input = x @ lstm.weight_ih_l0[f].T + lstm.bias_ih_l0[f]
+    from_state = before @ lstm.weight_hh_l0[f].T + lstm.bias_hh_l0[f]
+    return torch.sigmoid(from_input + from_state).mean().item()
 
 
 # --- answer keys of exercises ---

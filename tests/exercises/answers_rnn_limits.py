@@ -1,5 +1,5 @@
 """The bank of lesson 01. An answer uses only what the notebook has imported (torch, nn)."""
-# ruff: noqa: B006, B007, B023, B905, F811, RUF059
+# ruff: noqa: B006, B007, B023, B905, F811
 
 import torch
 from bank import Bank

@@ -13,9 +13,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def told(words: torch.Tensor, lengths: torch.Tensor) -> list[str]:
-    return [
-        " ".join(lesson.WORDS.decode(row[:length].tolist())) for row, length in zip(words, lengths, strict=True)
-    ]
+    return [" ".join(lesson.WORDS.decode(row[:length].tolist())) for row, length in zip(words, lengths, strict=True)]
 
 
 def test_the_question_of_s2_is_kept_for_the_test():
@@ -23,7 +21,11 @@ def test_the_question_of_s2_is_kept_for_the_test():
     (words, lengths), _ = lesson.blanks(generator(), 4000, [0])
     assert not any(question in sentence for sentence in told(words, lengths))
     (words, lengths), missing = lesson.blanks(generator(), 1000, [0], new=True)
-    answers = {lesson.PREPOSITIONS[m] for sentence, m in zip(told(words, lengths), missing, strict=True) if question in sentence}
+    answers = {
+        lesson.PREPOSITIONS[m]
+        for sentence, m in zip(told(words, lengths), missing, strict=True)
+        if question in sentence
+    }
     assert answers == {"with"}
 
 
@@ -109,3 +111,15 @@ def test_far_over_near_of_a_network_that_forgets_by_half():
     found = lesson.far_over_near(reader, torch.tensor([[0, 1, 2, 1, 2, 0]]))
     near = (0.5**3 + 0.5**2 + 0.5) / 3
     assert found == pytest.approx(0.5**5 / near, rel=1e-3)
+
+
+def test_mean_forget_gate_is_the_gate_of_each_step():
+    reader = Classifier(torch.nn.LSTM(4, 4, batch_first=True), 4, 5, 2)
+    tokens = torch.randint(5, (3, 6), generator=generator())
+    lstm, h, c, gates = reader.network, torch.zeros(3, 4), torch.zeros(3, 4), []
+    for t in range(6):
+        x = reader.embed(tokens[:, t])
+        W, U, b = lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0
+        gates.append(torch.sigmoid((x @ W.T + h @ U.T + b)[:, 4:8]))
+        h, c = lstm_step(x, h, c, W, U, b)
+    assert lesson.mean_forget_gate(reader, tokens) == pytest.approx(torch.stack(gates).mean().item(), abs=1e-6)

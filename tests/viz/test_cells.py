@@ -11,7 +11,7 @@ def texts(draw, *arguments) -> list[str]:
 
 
 def test_an_unrolled_network_has_the_same_weights_at_each_step():
-    drawn = texts(cells.unrolled, "he ate the cake".split())
+    drawn = texts(cells.unrolled, ["he", "ate", "the", "cake"])
     assert [drawn.count(f"${name}$") for name in "UWV"] == [4, 4, 4]
     assert {"$h_0 = 0$", "$h_{4}$", "$x_{1}$", "$y_{4}$", "cake"} <= set(drawn)
 
