@@ -1,4 +1,4 @@
-"""Lesson 01: sentences with a blank, tables of counts, symbols to keep, what a reader looks back at, weights by hand."""
+"""Lesson 01: sentences with a blank, tables of counts, symbols to keep, what a reader looks back at, set weights."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -18,8 +18,9 @@ BUDGETS = {
     "agreement_steps": Budget("steps of each training on agreement", cpu=300, gpu=600, smoke=2),
     "draws": Budget("trainings from other random numbers, at each distance", cpu=3, smoke=1),
     "keep_steps": Budget("steps of each training to keep several symbols", cpu=600, gpu=1200, smoke=2),
-    "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, gpu=600, smoke=3),
-    "copy_steps": Budget("steps of training of each copier", cpu=600, gpu=3000, smoke=2),
+    "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, smoke=60),
+    "clip_runs": Budget("random beginnings of these runs", cpu=4, gpu=8, smoke=1),
+    "copy_steps": Budget("steps of training of each copier; one takes four times as many", cpu=500, smoke=2),
     "lengths": Budget("lengths at which the two layers are timed", cpu=(32, 64, 128, 256, 512, 1024), smoke=(32, 64)),
 }
 
@@ -95,24 +96,20 @@ def witten_bell(train: Tensor, test: Tensor, n: int, letters: int) -> Tensor:
 
     $$P_n(w \mid c) = \frac{N(c, w) + T(c)\, P_{n-1}(w \mid c')}{N(c) + T(c)}$$
 
-    where $N$ counts, $T(c)$ is the number of different letters seen after $c$, and $c'$ leaves out the oldest letter of $c$.
+    where $N$ counts, $T(c)$ is how many different letters were seen after $c$, and $c'$ is $c$ without its first letter.
     Below the counts of single letters, each letter is as likely as any other.
     """
     p = torch.full((len(test) - n + 1,), 1 / letters)
     for order in range(1, n + 1):
-        grams, contexts = _numbered(train, order, letters), _numbered(train[: len(train) - 1], order - 1, letters)
-        kinds, times = grams.unique(return_counts=True)
+        grams, times = _numbered(train, order, letters).unique(return_counts=True)  # (kinds), N(c, w) of each
+        contexts, of_gram = (grams // letters).unique(return_inverse=True)
+        different = of_gram.bincount()  # T(c)
+        often = torch.zeros_like(different).index_add(0, of_gram, times)  # N(c)
         asked = _numbered(test, order, letters)[n - order :]
-        count_of_gram = _looked_up(kinds, times, asked)  # N(c, w)
-        of_context, different = (kinds // letters).unique(return_counts=True)
-        follows = _looked_up(of_context, different, asked // letters)  # T(c)
-        seen, often = (
-            contexts.unique(return_counts=True) if order > 1 else (torch.zeros(1).long(), torch.tensor([len(train)]))
-        )
-        count_of_context = _looked_up(seen, often, asked // letters)  # N(c)
-        known = count_of_context > 0
-        mixed = (count_of_gram + follows * p) / (count_of_context + follows).clamp(min=1)
-        p = torch.where(known, mixed, p)
+        N_cw = _looked_up(grams, times, asked)
+        N_c = _looked_up(contexts, often, asked // letters)
+        T_c = _looked_up(contexts, different, asked // letters)
+        p = torch.where(N_c > 0, (N_cw + T_c * p) / (N_c + T_c).clamp(min=1), p)
     return p
 
 
