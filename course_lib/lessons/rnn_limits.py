@@ -14,7 +14,7 @@ BUDGETS = {
     "blank_steps": Budget("steps of each training on blanks", cpu=300, gpu=600, smoke=2),
     "letter_steps": Budget("steps of training of each network that reads Shakespeare", cpu=200, gpu=3000, smoke=2),
     "recall_steps": Budget("steps of each training on recall", cpu=200, gpu=400, smoke=2),
-    "distances": Budget("distances at which recall is trained", cpu=(5, 10, 20, 50, 100), smoke=(5, 20)),
+    "distances": Budget("distances at which recall is trained", cpu=(5, 10, 20, 60), smoke=(5, 20)),
     "agreement_steps": Budget("steps of each training on agreement", cpu=300, gpu=600, smoke=2),
     "draws": Budget("trainings from other random numbers, at each distance", cpu=3, smoke=1),
     "keep_steps": Budget("steps of each training to keep several symbols", cpu=600, gpu=1200, smoke=2),
@@ -57,6 +57,16 @@ BLANK = WORDS.encode(["⟨M⟩"]).item()
 PADDING = WORDS.encode(["·"]).item()
 
 
+def _encoded(new: bool) -> tuple[Tensor, Tensor]:
+    """Word numbers (sentences, 7) and answers (sentences)."""
+    chosen = [(sentence, answer) for sentence, answer, is_new in SENTENCES if is_new == new]
+    words = torch.stack([WORDS.encode(sentence.split()) for sentence, _ in chosen])
+    return words, torch.tensor([PREPOSITIONS.index(answer) for _, answer in chosen])
+
+
+ENCODED = {new: _encoded(new) for new in (False, True)}
+
+
 def blanks(
     generator: torch.Generator, batch: int, starts: Sequence[int], new: bool = False
 ) -> tuple[tuple[Tensor, Tensor], Tensor]:
@@ -65,9 +75,7 @@ def blanks(
     Returns (words (batch, 13), lengths (batch)) and which of `PREPOSITIONS` is missing (batch). Beyond its length a
     sentence is filled up. ``new`` draws the pairs of nouns that are never drawn otherwise.
     """
-    chosen = [(sentence, answer) for sentence, answer, is_new in SENTENCES if is_new == new]
-    core = torch.stack([WORDS.encode(sentence.split()) for sentence, _ in chosen])  # (sentences, 7)
-    answers = torch.tensor([PREPOSITIONS.index(answer) for _, answer in chosen])
+    core, answers = ENCODED[new]
     rows = torch.randint(len(core), (batch,), generator=generator)
     start = torch.tensor(starts)[torch.randint(len(starts), (batch,), generator=generator)]
     openers = WORDS.encode(OPENERS)
@@ -96,8 +104,8 @@ def witten_bell(train: Tensor, test: Tensor, n: int, letters: int) -> Tensor:
 
     $$P_n(w \mid c) = \frac{N(c, w) + T(c)\, P_{n-1}(w \mid c')}{N(c) + T(c)}$$
 
-    where $N$ counts, $T(c)$ is how many different letters were seen after $c$, and $c'$ is $c$ without its first letter.
-    Below the counts of single letters, each letter is as likely as any other.
+    where $N$ counts, $T(c)$ is the number of different letters seen after $c$, and $c'$ leaves out the first letter
+    of $c$. Below the counts of single letters, each letter is as likely as any other.
     """
     p = torch.full((len(test) - n + 1,), 1 / letters)
     for order in range(1, n + 1):
