@@ -5,9 +5,11 @@ from itertools import product
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from course_lib.data.tasks import CUE, SYMBOLS
+from course_lib.data.tasks import CUE, SYMBOLS, VOCABULARY
 from course_lib.lab.budgets import Budget
+from course_lib.measure.instruments import seconds
 from course_lib.tokenizers import Vocabulary
 
 BUDGETS = {
@@ -52,15 +54,15 @@ def _sentences() -> list[tuple[str, str, bool]]:
 
 
 SENTENCES = _sentences()
-WORDS = Vocabulary(["·", *OPENERS, *(word for sentence, _, _ in SENTENCES for word in sentence.split())])
-BLANK = WORDS.encode(["⟨M⟩"]).item()
-PADDING = WORDS.encode(["·"]).item()
+BLANK_WORDS = Vocabulary(["·", *OPENERS, *(word for sentence, _, _ in SENTENCES for word in sentence.split())])
+BLANK = BLANK_WORDS.encode(["⟨M⟩"]).item()
+PADDING = BLANK_WORDS.encode(["·"]).item()
 
 
 def _encoded(new: bool) -> tuple[Tensor, Tensor]:
     """Word numbers (sentences, 7) and answers (sentences)."""
     chosen = [(sentence, answer) for sentence, answer, is_new in SENTENCES if is_new == new]
-    words = torch.stack([WORDS.encode(sentence.split()) for sentence, _ in chosen])
+    words = torch.stack([BLANK_WORDS.encode(sentence.split()) for sentence, _ in chosen])
     return words, torch.tensor([PREPOSITIONS.index(answer) for _, answer in chosen])
 
 
@@ -78,7 +80,7 @@ def blanks(
     core, answers = ENCODED[new]
     rows = torch.randint(len(core), (batch,), generator=generator)
     start = torch.tensor(starts)[torch.randint(len(starts), (batch,), generator=generator)]
-    openers = WORDS.encode(OPENERS)
+    openers = BLANK_WORDS.encode(OPENERS)
     words = openers[torch.randint(len(openers), (batch, LONGEST), generator=generator)]
     words.scatter_(1, start[:, None] + torch.arange(7), core[rows])
     lengths = start + 7
@@ -88,10 +90,31 @@ def blanks(
 
 def one_blank(sentence: str) -> tuple[Tensor, Tensor]:
     """One sentence as `blanks` draws them: words (1, 13) and length (1)."""
-    ids = WORDS.encode(sentence.split())
+    ids = BLANK_WORDS.encode(sentence.split())
     words = torch.full((1, LONGEST), PADDING)
     words[0, : len(ids)] = ids
     return words, torch.tensor([len(ids)])
+
+
+class AtTheBlank(nn.Module):
+    """Fills a blank from the states at the blank itself: (batch, 13), lengths (batch) → logits (batch, 4)."""
+
+    def __init__(self, how: str, layers: int = 1):
+        super().__init__()
+        self.how = how
+        self.embed = nn.Embedding(len(BLANK_WORDS), 32)
+        self.rnn = nn.RNN(32, 32, num_layers=layers, bidirectional=how != "left to right", batch_first=True)
+        self.combine = nn.Linear(64, 32)  # the learned combination: both matrices side by side, and b
+        self.answer = nn.Linear(64 if how == "concatenated" else 32, 4)
+
+    def forward(self, words: Tensor, lengths: Tensor) -> Tensor:
+        states, _ = self.rnn(self.embed(words))  # (batch, 13, 32), or 64: from the left, then from the right
+        at_blank = states[words == BLANK]  # (batch, 32 or 64)
+        if self.how == "summed":
+            at_blank = at_blank[:, :32] + at_blank[:, 32:]
+        if self.how == "learned":
+            at_blank = self.combine(at_blank)
+        return self.answer(at_blank)
 
 
 # --- tables of counts ---
@@ -135,7 +158,20 @@ def _looked_up(keys: Tensor, values: Tensor, asked: Tensor) -> Tensor:
     return torch.where(keys[place] == asked, values[place], 0)
 
 
-# --- symbols to keep ---
+# --- subjects and symbols to keep ---
+
+
+def opened(network: nn.RNNBase) -> nn.RNNBase:
+    """An LSTM or GRU whose gate for the old state starts at about σ(5) = 0.99."""
+    d = network.hidden_size
+    network.bias_ih_l0.data[d : 2 * d] = 5.0  # the second block, in PyTorch's order
+    return network
+
+
+def agreement_rows(rows: dict, vocabulary: Vocabulary) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+    """Columns of the corpus ``agreement``: (word numbers, lengths), 1 where plural, words between subject and verb."""
+    inputs = vocabulary.encode_all(sentence.split() for sentence in rows["sentence"])
+    return inputs, torch.tensor(rows["number"]), torch.tensor(rows["distance"])
 
 
 def symbols_to_keep(generator: torch.Generator, batch: int, count: int, gaps: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -144,6 +180,21 @@ def symbols_to_keep(generator: torch.Generator, batch: int, count: int, gaps: Se
     symbols = torch.randint(SYMBOLS, (batch, count), generator=generator)
     fillers = torch.randint(SYMBOLS, CUE, (batch, gap), generator=generator)
     return torch.cat([symbols, fillers, torch.full((batch, 1), CUE)], dim=1), symbols
+
+
+class Keeper(nn.Module):
+    """Names the first ``count`` symbols from the last state of a network of 64: tokens → logits (batch, count, 8)."""
+
+    def __init__(self, network: nn.Module, count: int):
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, 32)
+        nn.init.normal_(self.embed.weight, std=0.1)
+        self.network = network
+        self.answer = nn.Linear(64, count * SYMBOLS)
+
+    def forward(self, tokens: Tensor) -> Tensor:  # (batch, length)
+        states, _ = self.network(self.embed(tokens))
+        return self.answer(states[:, -1]).unflatten(-1, (-1, SYMBOLS))
 
 
 def far_over_near(reader: nn.Module, tokens: Tensor) -> float:
@@ -171,6 +222,21 @@ def mean_forget_gate(reader: nn.Module, tokens: Tensor) -> float:
     from_input = x @ lstm.weight_ih_l0[f].T + lstm.bias_ih_l0[f]
     from_state = before @ lstm.weight_hh_l0[f].T + lstm.bias_hh_l0[f]
     return torch.sigmoid(from_input + from_state).mean().item()
+
+
+# --- time ---
+
+
+def milliseconds(lengths: Sequence[int], device: torch.device) -> dict[str, list[float]]:
+    """Of a recurrent layer and of attention, forward and backward, 8 sequences of each length, 64 numbers a token."""
+    rnn = nn.RNN(64, 64, batch_first=True).to(device)
+    layers = {"Elman": lambda x: rnn(x)[0], "attention": lambda x: F.scaled_dot_product_attention(x, x, x)}
+    taken = {name: [] for name in layers}
+    for length in lengths:
+        x = torch.randn(8, length, 64, device=device, requires_grad=True)
+        for name, layer in layers.items():
+            taken[name].append(1000 * seconds(lambda layer=layer, x=x: layer(x).sum().backward()))
+    return taken
 
 
 # --- answer keys of exercises ---

@@ -13,11 +13,21 @@ SAME_STACK = "hstack of single numbers is stack"
 NOT_ASKED = "the exercise gives an iterable of parameters, not a single one"
 NO_GRADIENT = "no gradient at all, or max_norm = 0: the exercise does not ask for it"
 
+FAR_ENOUGH = "the gates are as near to 0 and 1 as they need to be"
+
 # What a mutant of the library's piece changes, as its new line → why it is no mistake.
 EQUIVALENT = {
     "1.1": {},
     "1.2": {"i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=1)": SAME_AXIS},
-    "1.3": {},
+    "1.3": {
+        "far = 21.0": FAR_ENOUGH,
+        "far = 19.0": FAR_ENOUGH,
+        "W[2, :, :bits] = torch.eye(bits)": "tanh(1) is 0.76, and its tanh 0.64: above 0.5",
+        "W[2, :, :bits] = bits * torch.eye(bits)": "tanh(1) is 0.76, and its tanh 0.64: above 0.5",
+        "b[3] = bits": "the output gate is at 0.73 or above: 0.56 is shown",
+        "W[0, :, bits], b[0] = (3 * far, -far)": FAR_ENOUGH,
+        "W[1, :, bits], b[1] = (-3 * far, far)": FAR_ENOUGH,
+    },
     "1.4": {
         "return torch.hstack([gradient.norm() for gradient in gradients])": SAME_STACK,
         "states = [state.requires_grad_()]": "the exercise itself proposes it",

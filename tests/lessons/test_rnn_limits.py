@@ -6,6 +6,7 @@ import torch
 from course_lib.data import tasks
 from course_lib.lessons import rnn_limits as lesson
 from course_lib.models.recurrent import Classifier, lstm_step
+from course_lib.tokenizers import Vocabulary
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -13,7 +14,9 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def told(words: torch.Tensor, lengths: torch.Tensor) -> list[str]:
-    return [" ".join(lesson.WORDS.decode(row[:length].tolist())) for row, length in zip(words, lengths, strict=True)]
+    return [
+        " ".join(lesson.BLANK_WORDS.decode(row[:length].tolist())) for row, length in zip(words, lengths, strict=True)
+    ]
 
 
 def test_the_question_of_s2_is_kept_for_the_test():
@@ -123,3 +126,32 @@ def test_mean_forget_gate_is_the_gate_of_each_step():
         gates.append(torch.sigmoid((x @ W.T + h @ U.T + b)[:, 4:8]))
         h, c = lstm_step(x, h, c, W, U, b)
     assert lesson.mean_forget_gate(reader, tokens) == pytest.approx(torch.stack(gates).mean().item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_at_the_blank_only_both_ends_see_what_follows(layers):
+    words, lengths = lesson.one_blank("he ate the cake ⟨M⟩ the fork")
+    other, _ = lesson.one_blank("he ate the cake ⟨M⟩ the park")
+    for how in ("left to right", "concatenated", "summed", "learned"):
+        model = lesson.AtTheBlank(how, layers)
+        same = torch.equal(model(words, lengths), model(other, lengths))
+        assert same == (how == "left to right")
+
+
+def test_keeper_and_opened():
+    keeper = lesson.Keeper(lesson.opened(torch.nn.LSTM(32, 64, batch_first=True)), 3)
+    assert keeper(torch.randint(tasks.VOCABULARY, (5, 9))).shape == (5, 3, tasks.SYMBOLS)
+    assert (keeper.network.bias_ih_l0.reshape(4, 64) == 5).all(dim=1).tolist() == [False, True, False, False]
+
+
+def test_agreement_rows():
+    rows = {"sentence": ["the cow", "the old cows"], "number": [0, 1], "distance": [3, 4]}
+    (words, lengths), plural, distance = lesson.agreement_rows(rows, Vocabulary(["cow", "cows", "old", "the"]))
+    assert lengths.tolist() == [2, 3]
+    assert words.tolist() == [[3, 0, 0], [3, 2, 1]]
+    assert (plural.tolist(), distance.tolist()) == ([0, 1], [3, 4])
+
+
+def test_milliseconds():
+    taken = lesson.milliseconds((4, 8), torch.device("cpu"))
+    assert {name: len(times) for name, times in taken.items()} == {"Elman": 2, "attention": 2}
