@@ -905,7 +905,7 @@ def test_summary_raises_when_a_claim_failed(lab, shown, record):
         ClaimFailed, match=re.escape("1 claim(s) did not hold here. Fails: below 2 expected, 3 measured")
     ):
         lab.summary()
-    assert shown[-1].title == f"Lesson {LESSON}: 1 of 5 exercises solved, 2 claims measured"
+    assert shown[-1].title == f"Lesson {LESSON}: 1 of 6 exercises solved, 2 claims measured"
     assert "✓ 1.1 Elman step" in repr(shown[-1])
     assert "✗ Fails (below 2, S1)" in repr(shown[-1])
     assert json.loads(record.read_text(encoding="utf-8"))[LESSON]["claims"] == {"Holds": "1", "Fails": "3"}
