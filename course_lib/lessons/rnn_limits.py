@@ -14,15 +14,16 @@ from course_lib.tokenizers import Vocabulary
 
 BUDGETS = {
     "blank_steps": Budget("steps of each training on blanks", cpu=300, gpu=600, smoke=2),
-    "letter_steps": Budget("steps of training of each network that reads Shakespeare", cpu=200, gpu=3000, smoke=2),
-    "recall_steps": Budget("steps of each training on recall", cpu=200, gpu=400, smoke=2),
-    "distances": Budget("distances at which recall is trained", cpu=(5, 10, 20, 60), smoke=(5, 20)),
-    "agreement_steps": Budget("steps of each training on agreement", cpu=300, gpu=600, smoke=2),
-    "draws": Budget("trainings from other random numbers, at each distance", cpu=3, smoke=1),
-    "keep_steps": Budget("steps of each training to keep several symbols", cpu=600, gpu=1200, smoke=2),
+    "letter_steps": Budget("steps of training of each network that reads Shakespeare", cpu=200, smoke=2),
+    "recall_steps": Budget("steps of each training on recall", cpu=200, smoke=2),
+    "distances": Budget("distances at which recall is trained", cpu=(10, 20, 60), smoke=(10, 20)),
+    "draws": Budget("trainings from other random numbers, at each distance", cpu=2, smoke=1),
+    "watch_steps": Budget("steps of each training whose gradient is watched", cpu=800, smoke=2),
+    "agreement_steps": Budget("steps of each training on agreement", cpu=300, smoke=2),
+    "keep_steps": Budget("steps of a short and of a long training to keep 12 bits", cpu=(600, 2400), smoke=(2, 4)),
     "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, smoke=60),
     "clip_runs": Budget("random beginnings of these runs", cpu=4, gpu=8, smoke=1),
-    "copy_steps": Budget("steps of training of each copier; one takes four times as many", cpu=500, smoke=2),
+    "copy_steps": Budget("steps of training of each copier", cpu=500, smoke=2),
     "lengths": Budget("lengths at which the two layers are timed", cpu=(32, 64, 128, 256, 512, 1024), smoke=(32, 64)),
 }
 
@@ -69,23 +70,33 @@ def _encoded(new: bool) -> tuple[Tensor, Tensor]:
 ENCODED = {new: _encoded(new) for new in (False, True)}
 
 
-def blanks(
-    generator: torch.Generator, batch: int, starts: Sequence[int], new: bool = False
-) -> tuple[tuple[Tensor, Tensor], Tensor]:
+def blanks(generator: torch.Generator, batch: int, starts: Sequence[int]) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """Sentences of seven words with a blank, after as many openers as ``starts`` allows.
 
     Returns (words (batch, 13), lengths (batch)) and which of `PREPOSITIONS` is missing (batch). Beyond its length a
-    sentence is filled up. ``new`` draws the pairs of nouns that are never drawn otherwise.
+    sentence is filled up.
     """
-    core, answers = ENCODED[new]
+    core, answers = ENCODED[False]
     rows = torch.randint(len(core), (batch,), generator=generator)
     start = torch.tensor(starts)[torch.randint(len(starts), (batch,), generator=generator)]
-    openers = BLANK_WORDS.encode(OPENERS)
-    words = openers[torch.randint(len(openers), (batch, LONGEST), generator=generator)]
-    words.scatter_(1, start[:, None] + torch.arange(7), core[rows])
+    before = torch.randint(len(OPENERS), (batch, LONGEST), generator=generator)
+    return _filled_up(core[rows], start, before), answers[rows]
+
+
+def new_blanks(generator: torch.Generator, start: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """All 128 sentences with a pair of nouns that `blanks` never draws, all after the same ``start`` openers."""
+    core, answers = ENCODED[True]
+    before = torch.randint(len(OPENERS), (LONGEST,), generator=generator).expand(len(core), LONGEST)
+    return _filled_up(core, torch.full((len(core),), start), before), answers
+
+
+def _filled_up(core: Tensor, start: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+    """Words (batch, 13) and lengths (batch) of sentences (batch, 7), after ``start`` openers of the numbers given."""
+    words = BLANK_WORDS.encode(OPENERS)[before]
+    words.scatter_(1, start[:, None] + torch.arange(7), core)
     lengths = start + 7
     words[torch.arange(LONGEST) >= lengths[:, None]] = PADDING
-    return (words, lengths), answers[rows]
+    return words, lengths
 
 
 def one_blank(sentence: str) -> tuple[Tensor, Tensor]:
@@ -212,8 +223,8 @@ def far_over_near(reader: nn.Module, tokens: Tensor) -> float:
 
 
 @torch.no_grad()
-def mean_forget_gate(reader: nn.Module, tokens: Tensor) -> float:
-    """How open the forget gate of a `Classifier`'s `nn.LSTM` is, on average over all tokens (batch, length)."""
+def forget_gate(reader: nn.Module, tokens: Tensor) -> Tensor:
+    """How open each forget gate of a `Classifier`'s `nn.LSTM` is, (d), on average over all tokens (batch, length)."""
     lstm, x = reader.network, reader.embed(tokens)
     h, _ = lstm(x)
     before = torch.cat([torch.zeros_like(h[:, :1]), h[:, :-1]], dim=1)  # (batch, length, d): the h that each step sees
@@ -221,7 +232,51 @@ def mean_forget_gate(reader: nn.Module, tokens: Tensor) -> float:
     f = slice(d, 2 * d)  # the second block of i, f, g, o
     from_input = x @ lstm.weight_ih_l0[f].T + lstm.bias_ih_l0[f]
     from_state = before @ lstm.weight_hh_l0[f].T + lstm.bias_hh_l0[f]
-    return torch.sigmoid(from_input + from_state).mean().item()
+    return torch.sigmoid(from_input + from_state).mean(dim=(0, 1))
+
+
+# --- rivals ---
+
+
+class LookBack(nn.MultiheadAttention):
+    """The last position looks at every position: one step, whatever the distance. (batch, length, d) → (batch, 1, d)"""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, None]:
+        return super().forward(x[:, -1:], x, x, need_weights=False)
+
+
+class AddUp(nn.Module):
+    """The sum of all vectors: no order, no weights. (batch, length, d) → (batch, 1, d)"""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, None]:
+        return x.sum(dim=1, keepdim=True), None
+
+
+class Copier(nn.Module):
+    """Reads symbols (batch, length) and writes them again: logits (batch, length, 8).
+
+    Two LSTMs of 64. Of the encoder's last state, h and c, the first ``size`` numbers each go to the decoder. One that
+    ``attends`` also looks at all states of the encoder.
+    """
+
+    def __init__(self, size: int, attends: bool = False):
+        super().__init__()
+        self.size, self.attends = size, attends
+        self.embed = nn.Embedding(VOCABULARY, 64)
+        self.encoder = nn.LSTM(64, 64, batch_first=True)
+        self.decoder = nn.LSTM(64, 64, batch_first=True)
+        self.output = nn.Linear(128 if attends else 64, SYMBOLS)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        read, (h, c) = self.encoder(self.embed(symbols))
+        passes = torch.arange(64, device=symbols.device) < self.size
+        start = torch.full_like(symbols[:, :1], CUE)
+        before = torch.cat([start, symbols[:, :-1]], dim=1)  # the decoder's input: the symbols before
+        states, _ = self.decoder(self.embed(before), (h * passes, c * passes))
+        if self.attends:
+            seen = F.scaled_dot_product_attention(states, read, read, scale=1.0)
+            states = torch.cat([states, seen], dim=-1)
+        return self.output(states)
 
 
 # --- time ---

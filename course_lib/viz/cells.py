@@ -80,27 +80,31 @@ def gru_cell(ax: Axes) -> None:
     _line(ax, [(9.2, 4.6), (9.9, 4.6)], STATE)
     _label(ax, -0.45, 4.6, "$h_{t-1}$", STATE)
     _label(ax, 10.2, 4.6, "$h_t$", STATE)
-    ax.text(1.3, -0.7, "$x_t$", ha="center", va="center")
-    ax.plot([1.3, 1.3], [-0.45, 0.6], color=OTHER, linewidth=1.5)
-    _line(ax, [(1.3, 4.6), (1.3, 0.6), (2.7, 0.6), (2.7, 1.25)], STATE)
-    _line(ax, [(2.7, 0.6), (7.2, 0.6), (7.2, 1.25)], STATE)
-    for x, letter in ((2.7, "r"), (7.2, "z")):
+    ax.text(1.9, -0.7, "$x_t$", ha="center", va="center")
+    ax.plot([1.3, 1.3, 7.2], [4.6, 0.6, 0.6], color=STATE, linewidth=1.8)  # h and x go to all three
+    _line(ax, [(1.9, -0.45), (1.9, 0.55)])
+    for x, letter in ((2.7, "z"), (4.4, "r")):
+        _line(ax, [(x, 0.6), (x, 1.25)])
         _cell(ax, (x, 1.6), (1.0, 0.65), "σ", GATE)
         ax.text(x + 0.14, 2.1, f"${letter}$", va="center", color=GATE)
-    _cell(ax, (4.9, 2.4), (1.2, 0.65), "tanh")
-    _line(ax, [(2.7, 1.95), (2.7, 2.4), (4.27, 2.4)], GATE)
-    _line(ax, [(4.9, 0.6), (4.9, 2.05)])
-    _line(ax, [(4.9, 2.75), (4.9, 3.3)])
-    ax.text(5.08, 2.95, "$n$", va="center", color=OTHER)
-    _sign(ax, 4.9, 3.55, "×")
-    _line(ax, [(4.9, 3.8), (4.9, 4.35)])
-    _sign(ax, 4.9, 4.6, "+")
-    _sign(ax, 3.2, 4.6, "×")
-    _line(ax, [(7.2, 1.95), (7.2, 3.55), (5.15, 3.55)], GATE)
-    ax.text(6.2, 3.75, "$1 - z$", ha="center", color=GATE)
-    _line(ax, [(7.2, 3.55), (7.2, 5.05), (3.2, 5.05), (3.2, 4.85)], GATE)
-    ax.text(5.9, 4.85, "$z$", ha="center", va="center", color=GATE)
-    for x, name in ((2.7, "reset"), (4.9, "candidate"), (7.2, "update")):
+    _line(ax, [(2.7, 1.95), (2.7, 4.35)], GATE)
+    _sign(ax, 2.7, 4.6, "×")
+    _line(ax, [(2.7, 3.5), (6.95, 3.5)], GATE)
+    ax.text(4.9, 3.75, "$1 - z$", ha="center", va="center", color=GATE)
+    _line(ax, [(4.4, 1.95), (4.4, 2.45), (5.4, 2.45)], GATE)
+    _line(ax, [(5.65, 0.6), (5.65, 2.2)])
+    ax.text(5.75, 1.0, "$U_n h$", va="center", fontsize=10, color=OTHER)
+    _sign(ax, 5.65, 2.45, "×")
+    _line(ax, [(5.9, 2.45), (6.57, 2.45)])
+    _line(ax, [(7.2, 0.6), (7.2, 2.1)])
+    ax.text(7.3, 1.0, "$W_n x$", va="center", fontsize=10, color=OTHER)
+    _cell(ax, (7.2, 2.45), (1.2, 0.65), "tanh")
+    _line(ax, [(7.2, 2.8), (7.2, 3.25)])
+    ax.text(7.38, 3.0, "$n$", va="center", color=OTHER)
+    _sign(ax, 7.2, 3.5, "×")
+    _line(ax, [(7.2, 3.75), (7.2, 4.35)])
+    _sign(ax, 7.2, 4.6, "+")
+    for x, name in ((2.7, "update"), (4.4, "reset"), (7.2, "candidate")):
         ax.text(x, 0.2, name, ha="center", va="center", fontsize=9, color=OTHER if name == "candidate" else GATE)
     ax.text(5.0, 5.65, "GRU: one state, two gates", ha="center", weight="bold")
 
@@ -120,7 +124,7 @@ def both_ends(ax: Axes, words: Sequence[str], layers: int = 2) -> None:
         ax.text(-3.0, low + 1.45, f"layer {layer + 1}", rotation=90, ha="center", va="center", weight="bold")
         for place in range(len(words)):
             x = 2.0 * place
-            _line(ax, [(x, low - 0.35), (x, low + 0.22)])
+            _line(ax, [(x, low - 0.62 if layer else low - 0.35), (x, low + 0.22)])  # from what is below
             _line(ax, [(x - 0.5, low - 0.1), (x - 0.5, low + 1.1)], head=False)
             ax.plot([x - 0.5, x], [low - 0.1, low - 0.1], color=OTHER, linewidth=1.5)
             _line(ax, [(x - 0.5, low + 1.1), (x - 0.38, low + 1.25)])
@@ -154,8 +158,10 @@ def bottleneck(ax: Axes, source: Sequence[str], target: Sequence[str]) -> None:
     ax.text(left + 1.55, 0.4, "z", ha="center", va="center", bbox=style, zorder=3)
     _line(ax, [(left + 1.95, 0.4), (start - 0.47, 0.4)], LOOK)
     ax.text(left + 1.55, 1.15, "everything\nmust pass", ha="center", va="bottom", color=LOOK, fontsize=11)
-    for place, word in enumerate(target):
+    for place, (word, before) in enumerate(zip(target, ["⟨start⟩", *target], strict=False)):
         x = start + width * place
+        _line(ax, [(x, -0.55), (x, 0.02)])
+        ax.text(x, -0.85, before, ha="center", va="center", style="italic")
         _cell(ax, (x, 0.4), (0.9, 0.7), "", OTHER)
         _line(ax, [(x, 0.78), (x, 1.35)])
         ax.text(x, 1.6, word, ha="center", va="center", style="italic")

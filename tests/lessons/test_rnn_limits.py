@@ -23,7 +23,7 @@ def test_the_question_of_s2_is_kept_for_the_test():
     question = "ate the cake ⟨M⟩ the fork"
     (words, lengths), _ = lesson.blanks(generator(), 4000, [0])
     assert not any(question in sentence for sentence in told(words, lengths))
-    (words, lengths), missing = lesson.blanks(generator(), 1000, [0], new=True)
+    (words, lengths), missing = lesson.new_blanks(generator(), 0)
     answers = {
         lesson.PREPOSITIONS[m]
         for sentence, m in zip(told(words, lengths), missing, strict=True)
@@ -51,6 +51,15 @@ def test_the_order_alone_tells_on_from_under():
         frozenset({"in"}),
         frozenset({"on", "under"}),
     }
+
+
+def test_new_blanks_are_all_of_them_after_the_same_words():
+    (words, lengths), missing = lesson.new_blanks(generator(), 2)
+    assert words.shape == (128, lesson.LONGEST)
+    assert set(lengths.tolist()) == {9}
+    assert missing.bincount(minlength=4).tolist() == [32, 32, 32, 32]
+    assert len(words[:, :2].unique(dim=0)) == 1
+    assert len(words.unique(dim=0)) == 128
 
 
 def test_one_sentence_is_filled_up():
@@ -116,7 +125,7 @@ def test_far_over_near_of_a_network_that_forgets_by_half():
     assert found == pytest.approx(0.5**5 / near, rel=1e-3)
 
 
-def test_mean_forget_gate_is_the_gate_of_each_step():
+def test_forget_gate_is_the_gate_of_each_step():
     reader = Classifier(torch.nn.LSTM(4, 4, batch_first=True), 4, 5, 2)
     tokens = torch.randint(5, (3, 6), generator=generator())
     lstm, h, c, gates = reader.network, torch.zeros(3, 4), torch.zeros(3, 4), []
@@ -125,7 +134,27 @@ def test_mean_forget_gate_is_the_gate_of_each_step():
         W, U, b = lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0
         gates.append(torch.sigmoid((x @ W.T + h @ U.T + b)[:, 4:8]))
         h, c = lstm_step(x, h, c, W, U, b)
-    assert lesson.mean_forget_gate(reader, tokens) == pytest.approx(torch.stack(gates).mean().item(), abs=1e-6)
+    torch.testing.assert_close(lesson.forget_gate(reader, tokens), torch.stack(gates).mean(dim=(0, 1)))
+
+
+def test_rivals_look_at_all_places():
+    x = torch.randn(3, 5, 4, generator=generator())
+    total, _ = lesson.AddUp()(x)
+    torch.testing.assert_close(total, lesson.AddUp()(x.flip(1))[0])
+    looked, _ = lesson.LookBack(4, num_heads=1, batch_first=True)(x)
+    assert looked.shape == total.shape == (3, 1, 4)
+
+
+@pytest.mark.parametrize(("attends", "same"), [(False, True), (True, False)])
+def test_a_copier_whose_state_does_not_pass_knows_the_source_by_attention_alone(attends, same):
+    symbols = torch.randint(tasks.SYMBOLS, (2, 6), generator=generator())
+    other = symbols.clone()
+    other[:, 3] = (symbols[:, 3] + 1) % tasks.SYMBOLS  # the decoder is told it from the fifth symbol on
+    model = lesson.Copier(0, attends)
+    assert model(symbols).shape == (2, 6, tasks.SYMBOLS)
+    assert torch.equal(model(symbols)[:, :4], model(other)[:, :4]) == same
+    wide = lesson.Copier(64)
+    assert not torch.equal(wide(symbols)[:, :4], wide(other)[:, :4])
 
 
 @pytest.mark.parametrize("layers", [1, 2])

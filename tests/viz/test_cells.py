@@ -26,7 +26,8 @@ def test_an_lstm_has_three_gates_and_a_belt():
 def test_a_gru_has_two_gates_and_one_state():
     drawn = texts(cells.gru_cell)
     assert drawn.count("σ") == 2
-    assert {"$h_{t-1}$", "$h_t$", "reset", "update", "$1 - z$"} <= set(drawn)
+    assert drawn.count("×") == 3
+    assert {"$h_{t-1}$", "$h_t$", "reset", "update", "$1 - z$", "$U_n h$"} <= set(drawn)
     assert "$c_t$" not in drawn
 
 
@@ -38,4 +39,5 @@ def test_both_ends_are_drawn_in_each_layer():
 
 def test_everything_must_pass_the_bottleneck():
     drawn = texts(cells.bottleneck, ["he", "ate"], ["il", "a", "mangé"])
-    assert {"encoder", "decoder", "z", "he", "mangé"} <= set(drawn)
+    assert {"encoder", "decoder", "z", "he", "mangé", "⟨start⟩"} <= set(drawn)
+    assert (drawn.count("a"), drawn.count("mangé")) == (2, 1)  # what is written is read next
