@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -169,6 +170,20 @@ def _looked_up(keys: Tensor, values: Tensor, asked: Tensor) -> Tensor:
     return torch.where(keys[place] == asked, values[place], 0)
 
 
+class LetterModel(nn.Module):
+    """Embedding → recurrent network → logits of the next letter: (batch, length) → (batch, length, letters)."""
+
+    def __init__(self, network: type[nn.RNNBase], letters: int, d: int = 128):
+        super().__init__()
+        self.embed = nn.Embedding(letters, d)
+        self.network = network(d, d, batch_first=True)
+        self.output = nn.Linear(d, letters)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        states, _ = self.network(self.embed(ids))  # (batch, length, d)
+        return self.output(states)
+
+
 # --- subjects and symbols to keep ---
 
 
@@ -235,6 +250,14 @@ def forget_gate(reader: nn.Module, tokens: Tensor) -> Tensor:
     return torch.sigmoid(from_input + from_state).mean(dim=(0, 1))
 
 
+def memory(reader: nn.Module, tokens: Tensor) -> str:
+    """What a `Classifier`'s memory hangs on: the spectral radius of U, or how open the LSTM's forget gates are."""
+    if isinstance(reader.network, nn.RNN):
+        return f"spectral radius {torch.linalg.eigvals(reader.network.weight_hh_l0).abs().max():.1f}"
+    gates = forget_gate(reader, tokens)
+    return f"most open of {len(gates)} forget gates {gates.max():.2f}"
+
+
 # --- rivals ---
 
 
@@ -279,7 +302,14 @@ class Copier(nn.Module):
         return self.output(states)
 
 
-# --- time ---
+# --- figures and time ---
+
+
+def log_axis(ax: Axes, ticks: Sequence[int]) -> None:
+    """A logarithmic x axis with these ticks, and no others."""
+    ax.set_xscale("log")
+    ax.set_xticks(ticks, ticks)
+    ax.minorticks_off()
 
 
 def milliseconds(lengths: Sequence[int], device: torch.device) -> dict[str, list[float]]:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from course_lib import viz
 from course_lib.data import tasks
 from course_lib.lessons import rnn_limits as lesson
 from course_lib.models.recurrent import Classifier, lstm_step
@@ -90,6 +91,14 @@ def test_what_follows_a_context_sums_to_one():
     torch.testing.assert_close(total, torch.ones(1))
 
 
+def test_a_letter_model_knows_only_what_came_before():
+    model = lesson.LetterModel(torch.nn.RNN, 6, d=8)
+    ids = torch.randint(6, (2, 5), generator=generator())
+    logits = model(ids)
+    assert logits.shape == (2, 5, 6)
+    torch.testing.assert_close(model(ids[:, :3]), logits[:, :3])
+
+
 def test_the_latch_keeps_what_was_written_last():
     W, U, b = lesson.latch_weights(3)
     h = c = torch.zeros(1, 3)
@@ -135,6 +144,23 @@ def test_forget_gate_is_the_gate_of_each_step():
         gates.append(torch.sigmoid((x @ W.T + h @ U.T + b)[:, 4:8]))
         h, c = lstm_step(x, h, c, W, U, b)
     torch.testing.assert_close(lesson.forget_gate(reader, tokens), torch.stack(gates).mean(dim=(0, 1)))
+
+
+def test_memory_names_radius_or_gate():
+    tokens = torch.randint(5, (3, 6), generator=generator())
+    elman = Classifier(torch.nn.RNN(4, 4, batch_first=True), 4, 5, 2)
+    elman.network.weight_hh_l0.data = 1.5 * torch.eye(4)
+    assert lesson.memory(elman, tokens) == "spectral radius 1.5"
+    open_lstm = Classifier(lesson.opened(torch.nn.LSTM(4, 4, batch_first=True)), 4, 5, 2)
+    assert lesson.memory(open_lstm, tokens).startswith("most open of 4 forget gates 0.99")
+
+
+def test_log_axis_has_the_ticks_asked_for():
+    _, ax = viz.figure()
+    lesson.log_axis(ax, (1, 2, 32))
+    assert ax.get_xscale() == "log"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "32"]
+    assert len(ax.get_xticks(minor=True)) == 0
 
 
 def test_rivals_look_at_all_places():
