@@ -25,7 +25,7 @@ BUDGETS = {
     "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, smoke=60),
     "clip_runs": Budget("random beginnings of these runs", cpu=4, gpu=8, smoke=1),
     "copy_steps": Budget("steps of training of each copier", cpu=500, smoke=2),
-    "lengths": Budget("lengths at which the two layers are timed", cpu=(32, 64, 128, 256, 512, 1024), smoke=(32, 64)),
+    "lengths": Budget("lengths at which the two layers are timed", cpu=(32, 128, 512, 1024), smoke=(32, 64)),
 }
 
 # --- sentences with a blank ---
