@@ -15,7 +15,7 @@ from course_lib.tokenizers import Vocabulary
 
 BUDGETS = {
     "blank_steps": Budget("steps of each training on blanks", cpu=300, gpu=600, smoke=2),
-    "letter_steps": Budget("steps of training of each network that reads Shakespeare", cpu=200, smoke=2),
+    "letter_steps": Budget("steps of training of the network that reads Shakespeare", cpu=200, smoke=2),
     "recall_steps": Budget("steps of each training on recall", cpu=200, smoke=2),
     "distances": Budget("distances at which recall is trained", cpu=(10, 20, 60), smoke=(10, 20)),
     "draws": Budget("trainings from other random numbers, at each distance", cpu=2, smoke=1),
@@ -24,7 +24,7 @@ BUDGETS = {
     "keep_steps": Budget("steps of a short and of a long training to keep 12 bits", cpu=(600, 2400), smoke=(2, 4)),
     "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, smoke=60),
     "clip_runs": Budget("random beginnings of these runs", cpu=4, gpu=8, smoke=1),
-    "copy_steps": Budget("steps of training of each copier", cpu=500, smoke=2),
+    "copy_steps": Budget("steps of training of each copier", cpu=400, smoke=2),
     "lengths": Budget("lengths at which the two layers are timed", cpu=(32, 128, 512, 1024), smoke=(32, 64)),
 }
 
