@@ -57,7 +57,6 @@ A room is a folder or a file of this level. It imports only rooms above it, from
         figures.py          curves, heat maps, bars, tables: one look
         diagrams.py         boxes and arrows
         translators.py      recurrent translators, one look in numbers, the hops of a memory
-        position_drawings.py  a residual block, a counter, a turning pair, a fading bias
         position_drawings.py  a residual block, a counter, a turning pair, a fading bias, accuracy by place
         cells.py            recurrent networks: unrolled, LSTM, GRU, both ends, bottleneck
         trees.py            trees of continuations
