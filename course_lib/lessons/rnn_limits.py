@@ -38,7 +38,7 @@ DISHES = ["plate", "tray", "cloth", "bowl"]
 OPENERS = ["well", "so", "then", "now", "yes", "today", "later", "again"]
 PREPOSITIONS = ["with", "in", "on", "under"]
 LATEST = 6  # words before a sentence, at most
-LONGEST = LATEST + 7  # words, the blank included
+SENTENCE = LATEST + 7  # words, the blank included
 
 
 def _sentences() -> list[tuple[str, str, bool]]:
@@ -80,14 +80,14 @@ def blanks(generator: torch.Generator, batch: int, starts: Sequence[int]) -> tup
     core, answers = ENCODED[False]
     rows = torch.randint(len(core), (batch,), generator=generator)
     start = torch.tensor(starts)[torch.randint(len(starts), (batch,), generator=generator)]
-    before = torch.randint(len(OPENERS), (batch, LONGEST), generator=generator)
+    before = torch.randint(len(OPENERS), (batch, SENTENCE), generator=generator)
     return _filled_up(core[rows], start, before), answers[rows]
 
 
 def new_blanks(generator: torch.Generator, start: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """All 128 sentences with a pair of nouns that `blanks` never draws, all after the same ``start`` openers."""
     core, answers = ENCODED[True]
-    before = torch.randint(len(OPENERS), (LONGEST,), generator=generator).expand(len(core), LONGEST)
+    before = torch.randint(len(OPENERS), (SENTENCE,), generator=generator).expand(len(core), SENTENCE)
     return _filled_up(core, torch.full((len(core),), start), before), answers
 
 
@@ -96,14 +96,14 @@ def _filled_up(core: Tensor, start: Tensor, before: Tensor) -> tuple[Tensor, Ten
     words = BLANK_WORDS.encode(OPENERS)[before]
     words.scatter_(1, start[:, None] + torch.arange(7), core)
     lengths = start + 7
-    words[torch.arange(LONGEST) >= lengths[:, None]] = PADDING
+    words[torch.arange(SENTENCE) >= lengths[:, None]] = PADDING
     return words, lengths
 
 
 def one_blank(sentence: str) -> tuple[Tensor, Tensor]:
     """One sentence as `blanks` draws them: words (1, 13) and length (1)."""
     ids = BLANK_WORDS.encode(sentence.split())
-    words = torch.full((1, LONGEST), PADDING)
+    words = torch.full((1, SENTENCE), PADDING)
     words[0, : len(ids)] = ids
     return words, torch.tensor([len(ids)])
 

@@ -39,7 +39,7 @@ def test_sentences_begin_where_they_are_asked_to():
     rows, places = (words == lesson.BLANK).nonzero(as_tuple=True)
     assert rows.tolist() == list(range(500))
     assert torch.equal(places, lengths - 3)
-    assert (words[torch.arange(lesson.LONGEST) >= lengths[:, None]] == lesson.PADDING).all()
+    assert (words[torch.arange(lesson.SENTENCE) >= lengths[:, None]] == lesson.PADDING).all()
     assert missing.bincount(minlength=4).min() > 90
 
 
@@ -56,7 +56,7 @@ def test_the_order_alone_tells_on_from_under():
 
 def test_new_blanks_are_all_of_them_after_the_same_words():
     (words, lengths), missing = lesson.new_blanks(generator(), 2)
-    assert words.shape == (128, lesson.LONGEST)
+    assert words.shape == (128, lesson.SENTENCE)
     assert set(lengths.tolist()) == {9}
     assert missing.bincount(minlength=4).tolist() == [32, 32, 32, 32]
     assert len(words[:, :2].unique(dim=0)) == 1
@@ -66,7 +66,7 @@ def test_new_blanks_are_all_of_them_after_the_same_words():
 def test_one_sentence_is_filled_up():
     words, lengths = lesson.one_blank("he ate the cake ⟨M⟩ the fork")
     assert told(words, lengths) == ["he ate the cake ⟨M⟩ the fork"]
-    assert words.shape == (1, lesson.LONGEST)
+    assert words.shape == (1, lesson.SENTENCE)
 
 
 def by_hand(train: list[int], context: list[int], word: int, letters: int) -> float:
