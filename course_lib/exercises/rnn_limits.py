@@ -21,10 +21,21 @@ TRANSPOSE = (
     "shapes cannot be multiplied",
     "The rows of x and h are the batch: multiply them from the right by the transposes, `x @ W.T` and `h @ U.T`.",
 )
+BATCH, D_IN, D = SIZES[0]  # of the call in which a wrong product stops
+ENTRY_BY_ENTRY = "Neither of these two is a weight matrix: ⊙ multiplies entry by entry, `*`, not `@`."
+ENTRIES = [(f"({BATCH}x{D} and {BATCH}x{columns})", ENTRY_BY_ENTRY) for columns in (D, BATCH)]
 CHUNK = (
     "values to unpack",
     "`chunk(n, dim=-1)` makes n blocks of the last dimension; without `dim`, of the batch. `split` takes their size.",
 )
+
+
+def _exchanged(gates: int) -> list[tuple[str, str]]:
+    """Crashes of a cell in which x meets U, or h meets W."""
+    return [
+        (f"({BATCH}x{D_IN} and {D}x{gates * D})", "Here x is multiplied by U: W belongs to x, U belongs to h."),
+        (f"({BATCH}x{D} and {D_IN}x{gates * D})", "Here h is multiplied by W: W belongs to x, U belongs to h."),
+    ]
 
 
 def _cell_cases(gates: int, states: int = 1) -> list[tuple]:
@@ -80,7 +91,7 @@ elman = Exercise(
             """,
         ),
     ),
-    crashes=[TRANSPOSE],
+    crashes=[*_exchanged(gates=1), TRANSPOSE],
     nudge="Three terms are added, then squashed once. Which matrix meets x, which meets h? Their shapes decide.",
     sketch="""
         from the input:  x times W transposed      (batch, d_hidden)
@@ -130,7 +141,7 @@ lstm = Exercise(
             *_other_orders(lstm_step, "ifgo", ""),
         ],
     ),
-    crashes=[TRANSPOSE, CHUNK],
+    crashes=[*_exchanged(gates=4), *ENTRIES, TRANSPOSE, CHUNK],
     nudge="Compute one sum for all four blocks at once, cut it with `chunk(4, dim=-1)`, and squash each its own way.",
     sketch="""
         sum = x times W transposed + h times U transposed + b      (batch, 4 · d_hidden)
@@ -145,6 +156,7 @@ lstm = Exercise(
 # --- 1.3 ---
 
 BITS = (1, 3, 2)
+ORDER = "ifgo"
 
 
 def _three_tensors(answer: Callable) -> None:
@@ -152,6 +164,9 @@ def _three_tensors(answer: Callable) -> None:
         got = answer(bits)
         if isinstance(got, tuple | list) and any(type(part).__module__ == "numpy" for part in got):
             raise Wrong("These are NumPy arrays; W, U and b are tensors: `torch.zeros`, `torch.eye`, `torch.tensor`.")
+        if isinstance(got, tuple | list) and len(got) == 3 and any(isinstance(part, tuple | list) for part in got):
+            parts = ", ".join(f"{name} is {describe(part)}" for name, part in zip("WUb", got, strict=True))
+            raise Wrong(f"Three tensors are asked for; {parts}. `torch.tensor(…)` makes a tensor of a list.")
         if not isinstance(got, tuple | list) or len(got) != 3 or not all(isinstance(part, Tensor) for part in got):
             raise Wrong(f"Expected three tensors to be returned, W, U and b; got {describe(got)}.")
         shapes = {"W": (4 * bits, bits + 1), "U": (4 * bits, bits), "b": (4 * bits,)}
@@ -162,14 +177,17 @@ def _three_tensors(answer: Callable) -> None:
                 raise Wrong(f"Inputs are torch.float32, and {name} is {part.dtype}: a product needs one type.")
 
 
-def _read(answer: Callable, bits: int, steps: Sequence[tuple[Tensor, bool]]) -> Tensor:
-    """h, (batch, bits), after steps of (values (batch, bits), whether they are written), from a state of zeros."""
+def _read(answer: Callable, bits: int, steps: Sequence[tuple[Tensor, bool]]) -> tuple[Tensor, Tensor]:
+    """h and c, (batch, bits), after steps of (values (batch, bits), whether they are written), from zeros."""
     W, U, b = answer(bits)
     h = c = torch.zeros(len(steps[0][0]), bits)
     for values, write in steps:
-        x = torch.cat([values, torch.full((len(values), 1), float(write))], dim=-1)
-        h, c = lstm_step(x, h, c, W, U, b)
-    return h
+        h, c = lstm_step(_input(values, write), h, c, W, U, b)
+    return h, c
+
+
+def _input(values: Tensor, write: bool) -> Tensor:
+    return torch.cat([values, torch.full((len(values), 1), float(write))], dim=-1)
 
 
 def _coins(bits: int, seed: int) -> Tensor:
@@ -184,38 +202,62 @@ def _kept(h: Tensor, values: Tensor) -> bool:
 def _writes(answer: Callable) -> None:
     for bits in BITS:
         values = _coins(bits, 0)
-        h = _read(answer, bits, [(values, True)])
+        h, _ = _read(answer, bits, [(values, True)])
         if _kept(h, values):
             continue
         if _kept(-h, values):
             raise Wrong("What is shown has the wrong sign: after +1 was written, h must be positive.", values, h)
-        if h.abs().max() < 1e-3:
+        if h.isnan().any():
+            raise Wrong("After a write h is NaN: is a weight infinite? ∞ · 0 is no number; large numbers will do.")
+        if bits > 1 and ((h * values > 0.5).any() or (h.std(dim=1) < 1e-4).all()):
             raise Wrong(
-                "After a step that writes, h is still about 0: on a write the input gate must be open, the candidate "
-                "must see the values, and the output gate must show the cell. The blocks come in the order i, f, g, o.",
+                f"One bit can be written, but of {bits} some are wrong right after a write: each needs its own row and "
+                "its own column, and `write` is the last column.",
                 values,
                 h,
             )
-        if bits > 1 and ((h * values > 0.5).any() or (h.std(dim=1) < 1e-4).all()):
-            raise Wrong(
-                "Right after a write some bits are wrong: each needs its own row and its own column.", values, h
-            )
         raise Wrong(
-            "Right after a write, h must be above 0.5 where +1 was written and below −0.5 where −1 was: here it comes "
-            f"as near to 0 as {h.abs().min():.2g}. A sigmoid is at 0 or 1 only far from 0: are the weights large?",
+            "Right after a write, h must be above 0.5 where +1 was written and below −0.5 where −1 was. "
+            + _weakest(answer, bits, values),
             values,
             h,
         )
 
 
+def _weakest(answer: Callable, bits: int, values: Tensor) -> str:
+    """What keeps a first write of the values from being shown."""
+    W, _, b = answer(bits)
+    i, _, g, o = (_input(values, True) @ W.T + b).chunk(4, dim=-1)
+    i, g, o = torch.sigmoid(i).min().item(), (torch.tanh(g) * values).min().item(), torch.sigmoid(o).min().item()
+    for name, gate in (("input", i), ("output", o)):
+        if gate < 0.5:
+            return (
+                f"But then the {name} gate is as low as {gate:.2g}: open it. (The blocks come in the order i, f, g, o.)"
+            )
+    if g < 1e-3:
+        return (
+            "But then the candidate does not follow the values: each entry must be positive for +1 and negative for "
+            "−1. (The blocks come in the order i, f, g, o.)"
+        )
+    if min(i, o) < 0.9:
+        return (
+            f"But then the input gate is at {i:.2g}, the output gate at {o:.2g}, where they are lowest. A sigmoid is "
+            "near 1 only far above 0: are the weights large?"
+        )
+    return (
+        f"The gates are open, but the candidate is only {g:.2g} away from 0, and h shows the tanh of that. A tanh is "
+        "near 1 or −1 only far from 0: is the weight of each value large?"
+    )
+
+
 def _overwrites(answer: Callable) -> None:
     for bits in BITS:
         steps = [(_coins(bits, seed), True) for seed in range(12)]
-        h = _read(answer, bits, steps)
+        h, _ = _read(answer, bits, steps)
         if not _kept(h, steps[-1][0]):
             raise Wrong(
-                "Twelve writes in a row, and h is not the last one: on a write the old value must go, or it is added "
-                "to. Which gate lets it go?",
+                "A first write works, but after twelve in a row h is not the last one. On every write the new value "
+                "must come in and the old value must go, or the two are added. Which gate lets it go?",
                 steps[-1][0],
                 h,
             )
@@ -224,24 +266,31 @@ def _overwrites(answer: Callable) -> None:
 def _keeps(answer: Callable) -> None:
     for bits in BITS:
         values = _coins(bits, 0)
-        quiet = [(values, True)] + [(torch.zeros(16, bits), False)] * 200
-        if not _kept(h := _read(answer, bits, quiet), values):
+        h, c = _read(answer, bits, [(values, True)] + [(torch.zeros(16, bits), False)] * 200)
+        if not _kept(h, values) and _kept(torch.tanh(c), values):
+            raise Wrong(
+                "After 200 steps without a write the cell still holds the bits, but h does not show them: the output "
+                "gate must be open at every step, not on a write alone.",
+                values,
+                h,
+            )
+        if not _kept(h, values):
             raise Wrong(
                 "It writes, but after 200 steps without a write it has forgotten, though the inputs were 0: how near "
                 "to 1 is the forget gate? It acts 200 times.",
                 values,
                 h,
             )
-        noisy = [(values, True)] + [(_coins(bits, seed), False) for seed in range(1, 201)]
-        if not _kept(h := _read(answer, bits, noisy), values):
+        h, _ = _read(answer, bits, [(values, True)] + [(_coins(bits, seed), False) for seed in range(1, 201)])
+        if not _kept(h, values):
             raise Wrong(
                 "It keeps the bits while the inputs are 0, but not among random values that are not to be written: the "
                 "input gate must be shut, as near to 0 as you can.",
                 values,
                 h,
             )
-        one_way = [(values, True)] + [(-values, False)] * 200
-        if not _kept(h := _read(answer, bits, one_way), values):
+        h, _ = _read(answer, bits, [(values, True)] + [(-values, False)] * 200)
+        if not _kept(h, values):
             raise Wrong(
                 "It keeps the bits among random values, but 200 times the opposite value, never written, wears them "
                 "off: the input gate must be shut tighter.",
@@ -250,11 +299,45 @@ def _keeps(answer: Callable) -> None:
             )
 
 
+def _latches(answer: Callable) -> bool:
+    try:
+        for check in (_writes, _overwrites, _keeps):
+            check(answer)
+    except Wrong:
+        return False
+    return True
+
+
+def _rearranged(answer: Callable, order: Sequence[str], write_first: bool) -> Callable:
+    """The answer, if its blocks stand in that order, and `write` perhaps in the first column, put as they are read."""
+
+    def weights(bits: int) -> list[Tensor]:
+        blocks = [part.unflatten(0, (4, bits)) for part in answer(bits)]
+        W, U, b = (part[[order.index(gate) for gate in ORDER]].flatten(0, 1) for part in blocks)
+        return [W.roll(-1, dims=1) if write_first else W, U, b]
+
+    return weights
+
+
+def _arranged(answer: Callable) -> None:
+    """Weights that would do in another arrangement get told so: nothing else is wrong with them."""
+    if _latches(answer):
+        return
+    for write_first in (False, True):
+        for order in permutations(ORDER):
+            if _latches(_rearranged(answer, order, write_first)):
+                found = ["with `write` as the first column of W"] if write_first else []
+                found += [f"with the blocks in the order {', '.join(order)}"] if "".join(order) != ORDER else []
+                asked = ["an input has the values first and `write` last"] if write_first else []
+                asked += [f"the blocks come in the order {', '.join(ORDER)}"] if "".join(order) != ORDER else []
+                raise Wrong(f"These weights would do {' and '.join(found)}; but {', and '.join(asked)}.")
+
+
 latch = Exercise(
     id="1.3",
     title="an LSTM set by hand",
     reference=latch_weights,
-    checks=[signature_check(latch_weights), _three_tensors, _writes, _overwrites, _keeps],
+    checks=[signature_check(latch_weights), _three_tensors, _arranged, _writes, _overwrites, _keeps],
     crashes=[
         ("can't multiply sequence", "W, U and b are tensors; what is multiplied here is a list."),
         ("must match", "Two parts have different sizes: a block has `bits` rows, and W has bits + 1 columns."),
@@ -368,6 +451,13 @@ def _keep_cases() -> list[tuple]:
     return cases
 
 
+def _is_real(answer: Callable) -> None:
+    if answer(*_keep_cases()[0]).is_complex():
+        raise Wrong(
+            "Yours is a complex matrix: eigenvalues are complex numbers, and of them only the size counts, `.abs()`."
+        )
+
+
 ROOT = "share ** (1 / steps)"
 RADIUS = "torch.linalg.eigvals(U).abs().max()"
 keep = Exercise(
@@ -388,12 +478,18 @@ keep = Exercise(
             {ROOT} → 1 - (1 - share) / steps
             · The loss is dealt out evenly, as if each step took away the same; each step multiplies by the same.
             {ROOT} → share · This is the radius for a single step: which ρ, multiplied `steps` times, gives the share?
+            {ROOT} → share ** (1 // steps) · `//` rounds down to a whole number, mostly 0: write `1 / steps`.
             {ROOT} → share ** (1 / (steps + 1)) · There are `steps` factors, not one more.
             {RADIUS} → torch.linalg.matrix_norm(U, 2)
             · It is scaled by the largest singular value: the most that U stretches any vector *once*. Applied again and
             · again, it is the largest eigenvalue that counts.
             {RADIUS} → torch.linalg.matrix_norm(U)
             · It is scaled by the root of the sum of squares; the spectral radius is the size of the largest eigenvalue.
+            {RADIUS} → torch.linalg.eigvalsh(U).abs().max()
+            · `eigvalsh` is for symmetric matrices (it reads one triangle only); U is not symmetric: `eigvals`.
+            {RADIUS} → torch.linalg.eigvalsh(U).max()
+            · `eigvalsh` is for symmetric matrices (it reads one triangle only); U is not symmetric: `eigvals`. And
+            · eigenvalues may be negative: their size counts, `abs()`.
             {RADIUS} → torch.linalg.eigvals(U).real.max()
             · Eigenvalues may be complex, or negative: their size counts, `abs()`, not their real part.
             {RADIUS} → torch.linalg.eigvals(U).real.abs().max()
@@ -408,7 +504,7 @@ keep = Exercise(
             U * wanted / radius → wanted * torch.eye(len(U)) · This matrix has the radius, but it is not U scaled.
             """,
         ),
-    ),
+    ).extended(_is_real, before="dtypes"),
     crashes=[
         ("not implemented for 'ComplexFloat'", "Eigenvalues are complex numbers: take their sizes first, `.abs()`."),
     ],
@@ -504,7 +600,13 @@ def _leaves_small(answer: Callable) -> None:
 
 
 def _takes_zero(answer: Callable) -> None:
-    _, after = _clipped(answer, 0.0)
+    try:
+        _, after = _clipped(answer, 0.0)
+    except ZeroDivisionError:
+        raise Wrong(
+            "All gradients may be 0, and then your answer divides by their norm, 0: divide only where the norm is "
+            "above max_norm."
+        ) from None
     if after.isnan().any():
         raise Wrong("Gradients of zero become NaN: do not divide by a norm of 0.")
 

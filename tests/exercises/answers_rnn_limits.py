@@ -112,9 +112,14 @@ def elman_step(x, h, W, U, b):
     return torch.tanh(W @ x + U @ h + b)
 
 
-@wrong("1.1", "W and U swapped", says="from the right by the transposes, `x @ W.T` and `h @ U.T`")
+@wrong("1.1", "W and U swapped", says="Here x is multiplied by U: W belongs to x, U belongs to h.")
 def elman_step(x, h, W, U, b):
     return torch.tanh(x @ U.T + h @ W.T + b)
+
+
+@wrong("1.1", "U and W swapped, the state first", says="Here h is multiplied by W: W belongs to x, U belongs to h.")
+def elman_step(x, h, W, U, b):
+    return torch.tanh(nn.functional.linear(h, W) + nn.functional.linear(x, U, b))
 
 
 @wrong("1.1", "columns", says="Rows and columns are swapped")
@@ -428,6 +433,34 @@ def lstm_step(x, h, c, W, U, b):
     return torch.sigmoid(o) * torch.tanh(c), c
 
 
+@wrong("1.2", "W and U swapped", says="Here x is multiplied by U: W belongs to x, U belongs to h.")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ U.T + h @ W.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "U and W swapped, the state first", says="Here h is multiplied by W: W belongs to x, U belongs to h.")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (h @ W.T + x @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+@wrong("1.2", "@ for ⊙", says="⊙ multiplies entry by entry, `*`, not `@`.")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) @ c + torch.sigmoid(i) @ torch.tanh(g)
+    return torch.sigmoid(o) @ torch.tanh(c), c
+
+
+@wrong("1.2", "@ for ⊙ with a transpose", says="⊙ multiplies entry by entry, `*`, not `@`.")
+def lstm_step(x, h, c, W, U, b):
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) @ c.T + torch.sigmoid(i) @ torch.tanh(g).T
+    return torch.sigmoid(o) @ torch.tanh(c), c
+
+
 # --- 1.3 an LSTM set by hand: right ----------------------------------------------------------------------------------
 
 
@@ -468,7 +501,11 @@ def latch_weights(bits):
 # --- 1.3 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("1.3", "the gates the other way round", says="After a step that writes, h is still about 0")
+@wrong(
+    "1.3",
+    "the gates the other way round",
+    says="would do with the blocks in the order f, i, g, o; but the blocks come in the order i, f, g, o.",
+)
 def latch_weights(bits):
     W = torch.zeros(4, bits, bits + 1)
     W[0, :, -1], W[1, :, -1] = -40.0, 40.0
@@ -478,7 +515,11 @@ def latch_weights(bits):
     return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "the blocks in the order f, i, g, o", says="After a step that writes, h is still about 0")
+@wrong(
+    "1.3",
+    "the blocks in the order f, i, g, o",
+    says="would do with the blocks in the order f, i, g, o; but the blocks come in the order i, f, g, o.",
+)
 def latch_weights(bits):
     W = torch.zeros(4, bits, bits + 1)
     W[1, :, -1], W[0, :, -1] = 40.0, -40.0
@@ -487,7 +528,119 @@ def latch_weights(bits):
     return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "the forget gate always open", says="on a write the old value must go")
+@wrong(
+    "1.3",
+    "the blocks in the order i, f, o, g",
+    says="would do with the blocks in the order i, f, o, g; but the blocks come in the order i, f, g, o.",
+)
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    W[3, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 20.0, 0.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong("1.3", "write first", says="would do with `write` as the first column of W; but an input has the values first")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, 0], W[1, :, 0] = 40.0, -40.0
+    W[2, :, 1:] = 20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong(
+    "1.3",
+    "write first, and the blocks in the order i, f, o, g",
+    says="would do with `write` as the first column of W and with the blocks in the order i, f, o, g; but an input",
+)
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, 0], W[1, :, 0] = 40.0, -40.0
+    W[3, :, 1:] = 20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 20.0, 0.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong(
+    "1.3", "zeros", says="h must be above 0.5 where +1 was written and below −0.5 where −1 was. But then the candidate"
+)
+def latch_weights(bits):
+    return torch.zeros(4 * bits, bits + 1), torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
+
+
+@wrong("1.3", "the input gate always shut", says="But then the input gate is as low as 2.1e-09: open it.")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[1, :, -1] = -40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong("1.3", "the output gate shut", says="But then the output gate is as low as 2.1e-09: open it.")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 0.0, -20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong("1.3", "shown on a write alone", says="the output gate must be open at every step, not on a write alone")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1], W[3, :, -1] = 40.0, -40.0, 40.0
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 0.0, -20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong("1.3", "the candidate is a constant", says="the candidate does not follow the values")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    b = torch.tensor([-20.0, 20.0, 20.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong("1.3", "a small candidate", says="the candidate is only 0.46 away from 0, and h shows the tanh of that")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
+    W[2, :, :-1] = 0.5 * torch.eye(bits)
+    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong("1.3", "write is looked for in column 1", says="One bit can be written, but of 3 some are wrong")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[2, :, :-1] = 20 * torch.eye(bits)
+    W[0, :, 1], W[1, :, 1] = 40.0, -40.0
+    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong("1.3", "infinite weights", says="After a write h is NaN: is a weight infinite?")
+def latch_weights(bits):
+    W = torch.zeros(4, bits, bits + 1)
+    W[0, :, -1], W[1, :, -1] = 40.0, -torch.inf
+    W[2, torch.arange(bits), torch.arange(bits)] = torch.inf
+    b = torch.tensor([-20.0, torch.inf, 0.0, 20.0]).repeat_interleave(bits)
+    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
+
+
+@wrong(
+    "1.3", "lists of numbers", says="W is a list of 4, U is a list of 4, b is a list of 4. `torch.tensor(…)` makes a"
+)
+def latch_weights(bits):
+    W = [[0.0] * bits + [write] for write in (40.0, -40.0, 0.0, 0.0) for _ in range(bits)]
+    return W, [[0.0] * bits for _ in range(4 * bits)], [0.0] * (4 * bits)
+
+
+@wrong("1.3", "the forget gate always open", says="the old value must go, or the two are added")
 def latch_weights(bits):
     W = torch.zeros(4, bits, bits + 1)
     W[0, :, -1] = 40.0
@@ -541,7 +694,11 @@ def latch_weights(bits):
     return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong("1.3", "every bit sees every value", says="each needs its own row and its own column")
+@wrong(
+    "1.3",
+    "every bit sees every value",
+    says="each needs its own row and its own column, and `write` is the last column",
+)
 def latch_weights(bits):
     W = torch.zeros(4, bits, bits + 1)
     W[0, :, -1], W[1, :, -1] = 40.0, -40.0
@@ -856,6 +1013,12 @@ def scaled_to_keep(U, share, steps):
     return U
 
 
+@wrong("1.5", "scaled by a complex number", says="Yours is a complex matrix")
+def scaled_to_keep(U, share, steps):
+    values = torch.linalg.eigvals(U)
+    return U * share ** (1 / steps) / values[values.abs().argmax()]
+
+
 # --- 1.6 clipping: right --------------------------------------------------------------------------------------------
 
 
@@ -914,6 +1077,16 @@ def clip_gradients(parameters, max_norm):
 
 
 # --- 1.6 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.6", "the factor in plain numbers", says="your answer divides by their norm, 0: divide only where")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    n = sum(g.pow(2).sum().item() for g in gradients) ** 0.5
+    factor = min(1, max_norm / n)
+    for g in gradients:
+        g.mul_(factor)
+    return n
 
 
 @wrong("1.6", "None not skipped", says="A parameter may have no gradient (.grad is None): skip it")
