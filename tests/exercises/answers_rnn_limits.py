@@ -498,69 +498,52 @@ def latch_weights(bits):
     return W.reshape(4 * bits, -1), U.reshape(4 * bits, bits), b
 
 
-# --- 1.3 wrong ------------------------------------------------------------------------------------------------------
-
-
-@wrong(
-    "1.3",
-    "the gates the other way round",
-    says="would do with the blocks in the order f, i, g, o; but the blocks come in the order i, f, g, o.",
-)
+@right("1.3", "gate by gate")
 def latch_weights(bits):
     W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = -40.0, 40.0
+    W[0, :, -1] = 40.0
+    W[1, :, -1] = -40.0
     W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([20.0, -20.0, 0.0, 20.0]).repeat_interleave(bits)
-    W[0, :, -1] = -60.0
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong(
-    "1.3",
-    "the blocks in the order f, i, g, o",
-    says="would do with the blocks in the order f, i, g, o; but the blocks come in the order i, f, g, o.",
-)
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[1, :, -1], W[0, :, -1] = 40.0, -40.0
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([20.0, -20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong(
-    "1.3",
-    "the blocks in the order i, f, o, g",
-    says="would do with the blocks in the order i, f, o, g; but the blocks come in the order i, f, g, o.",
-)
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
-    W[3, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([-20.0, 20.0, 20.0, 0.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "write first", says="would do with `write` as the first column of W; but an input has the values first")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, 0], W[1, :, 0] = 40.0, -40.0
-    W[2, :, 1:] = 20 * torch.eye(bits)
     b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
     return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
-@wrong(
+# --- 1.3 wrong ------------------------------------------------------------------------------------------------------
+
+
+BANK.spoilt(
     "1.3",
-    "write first, and the blocks in the order i, f, o, g",
-    says="would do with `write` as the first column of W and with the blocks in the order i, f, o, g; but an input",
+    "gate by gate",
+    """
+    = 40.0 → = -60.0 ; = -40.0 → = 40.0 ; [-20.0, 20.0 → [20.0, -20.0
+        · would do with the blocks in the order f, i, g, o; but the blocks come in the order i, f, g, o.
+    = 40.0 → = -40.0 ; W[1, :, -1] = -40.0 → W[1, :, -1] = 40.0 ; [-20.0, 20.0 → [20.0, -20.0
+        · would do with the blocks in the order f, i, g, o; but the blocks come in the order i, f, g, o.
+    W[2 → W[3 ; 0.0, 20.0] → 20.0, 0.0]
+        · would do with the blocks in the order i, f, o, g; but the blocks come in the order i, f, g, o.
+    W[0, :, -1] → W[0, :, 0] ; W[1, :, -1] → W[1, :, 0] ; :-1] → 1:]
+        · would do with `write` as the first column of W; but an input has the values first
+    W[0, :, -1] → W[0, :, 0] ; W[1, :, -1] → W[1, :, 0] ; W[2, :, :-1] → W[3, :, 1:] ; 0.0, 20.0] → 20.0, 0.0]
+        · would do with `write` as the first column of W and with the blocks in the order i, f, o, g; but an input
+    W[0, :, -1] = 40.0 → · But then the input gate is as low as 2.1e-09: open it.
+    0.0, 20.0] → 0.0, -20.0] · But then the output gate is as low as 2.1e-09: open it.
+    W[0 → W[[0, 3] ; 0.0, 20.0] → 0.0, -20.0] · the output gate must be open at every step, not on a write alone
+    W[2, :, :-1] = 20 * torch.eye(bits) → ; 0.0, 20.0] → 20.0, 20.0] · the candidate does not follow the values
+    20 * → 0.5 * · the candidate is only 0.46 away from 0, and h shows the tanh of that
+    W[0, :, -1] → W[0, :, 1] ; W[1, :, -1] → W[1, :, 1] · One bit can be written, but of 3 some are wrong
+    = -40.0 → = -torch.inf ; [-20.0, 20.0 → [-20.0, torch.inf ;
+        :, :-1] = 20 * torch.eye(bits) → torch.arange(bits), torch.arange(bits)] = torch.inf
+        · After a write h is NaN: is a weight infinite?
+    W[1, :, -1] = -40.0 → · the old value must go, or the two are added
+    [-20.0, 20.0 → [-20.0, 4.0 · how near to 1 is the forget gate?
+    W[0, :, -1] = 40.0 → ; [-20.0 → [20.0 · but not among random values that are not to be written
+    [-20.0 → [-5.3 · must be shut tighter
+    20 * → -20 * · What is shown has the wrong sign
+    = 40.0 → = 2.0 ; = -40.0 → = -2.0 ; 20 * → ; [-20.0, 20.0, 0.0, 20.0] → [-1.0, 1.0, 0.0, 1.0]
+        · are the weights large?
+    20 * torch.eye(bits) → 20.0 · each needs its own row and its own column, and `write` is the last column
+    """,
 )
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, 0], W[1, :, 0] = 40.0, -40.0
-    W[3, :, 1:] = 20 * torch.eye(bits)
-    b = torch.tensor([-20.0, 20.0, 20.0, 0.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
 @wrong(
@@ -570,141 +553,12 @@ def latch_weights(bits):
     return torch.zeros(4 * bits, bits + 1), torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
 
 
-@wrong("1.3", "the input gate always shut", says="But then the input gate is as low as 2.1e-09: open it.")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[1, :, -1] = -40.0
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "the output gate shut", says="But then the output gate is as low as 2.1e-09: open it.")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([-20.0, 20.0, 0.0, -20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "shown on a write alone", says="the output gate must be open at every step, not on a write alone")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1], W[3, :, -1] = 40.0, -40.0, 40.0
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([-20.0, 20.0, 0.0, -20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "the candidate is a constant", says="the candidate does not follow the values")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
-    b = torch.tensor([-20.0, 20.0, 20.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "a small candidate", says="the candidate is only 0.46 away from 0, and h shows the tanh of that")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
-    W[2, :, :-1] = 0.5 * torch.eye(bits)
-    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "write is looked for in column 1", says="One bit can be written, but of 3 some are wrong")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    W[0, :, 1], W[1, :, 1] = 40.0, -40.0
-    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "infinite weights", says="After a write h is NaN: is a weight infinite?")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -torch.inf
-    W[2, torch.arange(bits), torch.arange(bits)] = torch.inf
-    b = torch.tensor([-20.0, torch.inf, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
 @wrong(
     "1.3", "lists of numbers", says="W is a list of 4, U is a list of 4, b is a list of 4. `torch.tensor(…)` makes a"
 )
 def latch_weights(bits):
     W = [[0.0] * bits + [write] for write in (40.0, -40.0, 0.0, 0.0) for _ in range(bits)]
     return W, [[0.0] * bits for _ in range(4 * bits)], [0.0] * (4 * bits)
-
-
-@wrong("1.3", "the forget gate always open", says="the old value must go, or the two are added")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1] = 40.0
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "the forget gate at 0.98", says="how near to 1 is the forget gate?")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([-20.0, 4.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "the input gate always open", says="but not among random values that are not to be written")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[1, :, -1] = -40.0
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "the input gate not quite shut", says="must be shut tighter")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
-    W[2, :, :-1] = 20 * torch.eye(bits)
-    b = torch.tensor([-5.3, 20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "the sign", says="What is shown has the wrong sign")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
-    W[2, :, :-1] = -20 * torch.eye(bits)
-    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong("1.3", "small weights", says="are the weights large?")
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 2.0, -2.0
-    W[2, :, :-1] = torch.eye(bits)
-    b = torch.tensor([-1.0, 1.0, 0.0, 1.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
-
-
-@wrong(
-    "1.3",
-    "every bit sees every value",
-    says="each needs its own row and its own column, and `write` is the last column",
-)
-def latch_weights(bits):
-    W = torch.zeros(4, bits, bits + 1)
-    W[0, :, -1], W[1, :, -1] = 40.0, -40.0
-    W[2, :, :-1] = 20.0
-    b = torch.tensor([-20.0, 20.0, 0.0, 20.0]).repeat_interleave(bits)
-    return W.flatten(0, 1), torch.zeros(4 * bits, bits), b
 
 
 @wrong("1.3", "W alone", says="Expected three tensors to be returned, W, U and b")
