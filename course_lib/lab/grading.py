@@ -158,7 +158,7 @@ def _from_library(frame: FrameType | None) -> bool:
 
 
 def _code_beside_the_stub(error: NotImplementedError, answer: Any) -> str:
-    """A sentence where there is more than the stub's `raise`: whoever wrote it thinks that it was tried."""
+    """A sentence where there is more than the stub's `raise`, there or in what calls it: its author has tried."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)  # a helper's, or a method's: where it was raised
     try:
         [definition] = ast.parse(textwrap.dedent(inspect.getsource(frame.f_code))).body
@@ -166,6 +166,14 @@ def _code_beside_the_stub(error: NotImplementedError, answer: Any) -> str:
         return ""
     body = definition.body if isinstance(definition, ast.FunctionDef) else []
     raises = [i for i, part in enumerate(body) if isinstance(part, ast.Raise)]
+    answer = answer.func if isinstance(answer, functools.partial) else answer
+    own, place = getattr(inspect.unwrap(answer), "__qualname__", ""), frame.f_code.co_qualname
+    if not f"{place}.".startswith(f"{own}." if own else ""):
+        called = place.rpartition("<locals>.")[2].split(".")[0]
+        return (
+            f"It calls `{called}`, which raises NotImplementedError. If that is the piece of another exercise, "
+            "run the check cell of that exercise first."
+        )
     beside = body[: raises[0]] if raises and isinstance(answer, type) else body  # the class of 3.4 has code below it
     written = raises and [part for part in beside if not isinstance(part, ast.Raise | ast.Expr | ast.Pass)]
     return "Your code still has the stub's `raise NotImplementedError`: take that line out." if written else ""

@@ -15,7 +15,6 @@ says so (``data-here``), and is not compared.
 """
 
 import ast
-import dataclasses
 import html
 import importlib
 import importlib.util
@@ -73,6 +72,8 @@ class Session:
     judged: dict[str, tuple[Any, Verdict]] = field(default_factory=dict)  # the last answer that was not the library's
     hints: dict[str, int] = field(default_factory=dict)
     guesses: dict[str, Any] = field(default_factory=dict)
+    revealed: set[str] = field(default_factory=set)  # what was predicted, and has been measured
+    late: set[str] = field(default_factory=set)  # guesses that were changed after that
 
 
 SESSIONS: dict[tuple, Session] = {}
@@ -123,8 +124,9 @@ class Lab:
         notice = ""
         if verdict.state == "library":  # as when this cell is run again: what was said before still holds
             verdict = before if before and before.state == "wrong" else Verdict("untouched", 0, verdict.total)
-            again = f"This is the library's own `{name}`: run the cell with your answer, then this one."
-            panel = verdict_panel(exercise, dataclasses.replace(verdict, reason=f"{verdict.reason} {again}"), name)
+            note = f"This is the library's own `{name}`: run the cell with your answer, then this one."
+            said = " Of your last answer it was said:" if verdict.reason else ""
+            panel = verdict_panel(exercise, verdict, name, note + said)
         else:
             self._session.judged[id] = answer, verdict
             panel = verdict_panel(exercise, verdict, name)
@@ -167,16 +169,19 @@ class Lab:
 
     def predict(self, key: str, guess: Any) -> None:
         """Write down a guess before the measurement; `reveal` sets the two side by side."""
+        if key in self._session.revealed and repr(guess) != repr(self._session.guesses.get(key)):
+            self._session.late.add(key)
         self._session.guesses[key] = guess
         if guess is not None:
             progress.update(self.lesson, lambda record: record.setdefault("guesses", {}).update({key: repr(guess)}))
-        said = "noted" if guess is not None else "none yet: write yours in the cell above"
+        said = "none yet: write yours in the cell above" if guess is None else f"noted{self._when(key)}"
         display(Panel("", f"Prediction: {key}", [said]))
 
     def reveal(self, key: str, measured: Any) -> None:
         """The measurement beside the guess."""
         guess = self._session.guesses.get(key)  # none where the cell with the prediction was left out
-        said = "no prediction" if guess is None else f"you said <b>{html.escape(str(guess))}</b>"
+        self._session.revealed.add(key)
+        said = "no prediction" if guess is None else f"you said <b>{html.escape(str(guess))}</b>{self._when(key)}"
         extra = f"<div>{said} · measured {here(short(measured))}</div>"
         display(Panel("", f"Prediction and measurement: {key}", html_only=extra))
 
@@ -193,6 +198,8 @@ class Lab:
         state = "unasserted" if self.profile == "smoke" else "held" if holds else "failed"
         self.claims[text] = Claim(text, bound, source, value, state)
         why = "It did not hold here. If you changed the experiment, that is a finding: why?"
+        if math.isnan(value):
+            why = "This is not a number (NaN), so nothing was measured: where does the first NaN arise?"
         notice = why if state == "failed" else ""
         extra = f"<div>measured {here(self._measured(text))}</div>"
         display(Panel(MARKS[state], f"Claim: {text}", [f"expected {bound} · {source}", notice], html_only=extra))
@@ -256,6 +263,9 @@ class Lab:
             marks = "".join(MARKS.get(state, "") for state in states) or "○"
             lines.append(f"{lesson}: {marks} {states.count('passed')} solved")
         display(Panel("", "Your progress", [notice, *lines] if lines else [notice, "nothing recorded yet"]))
+
+    def _when(self, key: str) -> str:
+        return " (after the measurement)" if key in self._session.late else ""
 
     def _measured(self, claim: str) -> str:
         """What was measured here, and what the ledger says of five seeds."""

@@ -51,19 +51,19 @@ def here(text: str, tag: str = "b") -> str:
     return f"<{tag} data-here>{html.escape(text)}</{tag}>"
 
 
-def verdict_panel(exercise: Exercise, verdict: Verdict, name: str) -> Panel:
-    """What is said of an answer; ``name`` is that of the library's piece."""
+def verdict_panel(exercise: Exercise, verdict: Verdict, name: str, note: str = "") -> Panel:
+    """What is said of an answer, after a ``note``; ``name`` is that of the library's piece."""
     title, said = f"{exercise.id} {exercise.title}", verdict.printed.strip().splitlines()
     printed = [f"It printed: {line}" for line in [*said[:8], *["…"][: len(said[8:])]]]
     if verdict.state == "passed":
         lines = ["Right. The lesson goes on with yours.", *printed]
         return Panel("✓", f"{title} · {verdict.done}/{verdict.total} checks", lines)
     if verdict.state == "untouched":
-        lines = [verdict.reason.strip(), f"Going on with the library's `{name}`.", *printed]
-        return Panel("○", f"{title} · not attempted", lines)
+        lines = [note, verdict.reason, f"Going on with the library's `{name}`.", *printed]
+        return Panel("○", f"{title} · {'not judged' if verdict.reason else 'not attempted'}", lines)
     # no count here: with the right shapes and types alone most checks pass, and "8 of 10" would say "nearly right"
     on = f'Going on with the library\'s `{name}`. For a nudge: `lab.hint("{exercise.id}")`'
-    return Panel("✗", title, [verdict.reason, *printed, on], html_only=_beside(exercise, verdict))
+    return Panel("✗", title, [note, verdict.reason, *printed, on], html_only=_beside(exercise, verdict))
 
 
 def _beside(exercise: Exercise, verdict: Verdict) -> str:
