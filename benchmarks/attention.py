@@ -1,13 +1,11 @@
 """The experiments of lesson 02 that take too long for it: other seeds, longer training, memory networks many times.
 
-    python benchmarks/attention.py translators longer scores hops
+    python benchmarks/attention.py translators longer scores hops replaced
 
 trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About ten minutes on
 one core.
 """
 
-import csv
-import sys
 from collections.abc import Iterator
 
 import torch
@@ -17,13 +15,14 @@ from course_lib import data, runtime
 from course_lib.data.batches import IGNORED, Pairs, with_replacement
 from course_lib.lessons import attention as lesson
 from course_lib.measure import metrics
+from course_lib.measure.stored import Rows, run_and_store
+from course_lib.models import memory_network
 from course_lib.models.attention import Alignment
 from course_lib.models.translator import RNNTranslator
 from course_lib.training import cosine, fit
 
-FIELDS = ["experiment", "name", "steps", "seed", "group", "value"]
 STEPS = 1200  # of each memory network
-Rows = Iterator[tuple[str, int, int, str, float]]  # name, steps, seed, group, value
+TRANSLATORS = ("source-blind", "RNN", "even look", "attention", "attention, bidirectional")
 
 
 class Blind(nn.Module):
@@ -69,9 +68,11 @@ def translators() -> Rows:
     words = len(train.source_words), len(train.target_words)
     passive = lesson.has_passive(test)
     for seed in (100, 101, 102):
-        for name in ("source-blind", "RNN", "attention", "attention, bidirectional"):
+        for name in TRANSLATORS:
+            score = lesson.EvenLook() if name == "even look" else False
             runtime.seed(seed)
-            score = Alignment("additive", 64, longest=24) if "attention" in name else False
+            if "attention" in name:
+                score = Alignment("additive", 64, longest=24)
             model = RNNTranslator(*words, 64, attention=score, bidirectional="bidirectional" in name)
             model = trained(Blind(model) if name == "source-blind" else model, train, 300, seed)
             for construction, rows in (("actives", ~passive), ("passives", passive)):
@@ -80,7 +81,8 @@ def translators() -> Rows:
 
 
 def longer() -> Rows:
-    """Ten times the steps, once: wrong next words by length in actives, of the test set and of the training set."""
+    """Ten times the steps, once: wrong next words by length in actives, of the test set and of the training set, and
+    without attention by the Spanish word's place, in all sentences of the test set."""
     train, test, _ = load_pairs()
     words = len(train.source_words), len(train.target_words)
     for name in ("RNN", "attention", "source-blind"):
@@ -90,6 +92,12 @@ def longer() -> Rows:
         for split, pairs in (("test", test), ("train", train)):
             for length, share in by_length(model, pairs, ~lesson.has_passive(pairs)):
                 yield name, 3000, 100, f"{split} {length}", share
+        if name == "attention":
+            continue
+        wrong = 1 - metrics.accuracy(model, test.inputs, test.after)
+        for length, shares in lesson.shares_by_place(wrong, test).items():
+            for place, share in enumerate(shares):
+                yield name, 3000, 100, f"{length} words, Spanish word {place + 1}", share
 
 
 def scores() -> Rows:
@@ -103,10 +111,10 @@ def scores() -> Rows:
             model = trained(RNNTranslator(*words, 64, attention=score), train, 200, seed)
             wrong = 1 - metrics.accuracy(model, test.inputs, test.after)[test.after != IGNORED].float().mean()
             yield name, 200, seed, "wrong", wrong.item()
-            if score:
+            if name not in ("even", "none"):  # these two do not choose
                 with torch.no_grad():
                     places = model.decode(test.before, model.encode(test.source, test.lengths))[1].argmax(dim=-1)
-                yield name, 200, seed, "alignment error", alignment_error(places, test, links)
+                    yield name, 200, seed, "alignment error", alignment_error(places, test, links)
 
 
 def alignment_error(places: torch.Tensor, pairs: Pairs, links: list[str]) -> float:
@@ -132,27 +140,28 @@ def hops() -> Rows:
                     yield f"{count} hops, {start}", STEPS, seed, kind, right
 
 
-def main() -> None:
-    wanted = sys.argv[1:] or ["translators", "longer", "scores", "hops"]
-    for experiment in wanted:
-        rows = []
-        for name, steps, seed, group, value in globals()[experiment]():
-            rows.append(dict(zip(FIELDS, (experiment, name, steps, seed, group, f"{value:.4f}"), strict=True)))
-            print(*rows[-1].values(), sep=" · ", flush=True)
-            store(experiment, rows)  # after each, so that a run that is cut leaves what it has found
+def replaced_question(
+    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A hop after which the question is gone: what was read takes its place, instead of being added."""
+    added, weights = memory_network.hop(q, keys, values, mask)
+    return added - q, weights
 
 
-def store(experiment: str, rows: list[dict]) -> None:
-    """Put these rows in the place of the experiment's old ones."""
-    kept = []
-    if lesson.STORED.exists():
-        with lesson.STORED.open(encoding="utf-8", newline="") as file:
-            kept = [row for row in csv.DictReader(file) if row["experiment"] != experiment]
-    with lesson.STORED.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(kept + rows)
+def replaced() -> Rows:
+    """Two hops on two facts, where what was read is added to the question and where it replaces it."""
+    train, test, words, answers = lesson.load_stories()
+    batches = with_replacement(train.inputs, train.targets, train.of_kind("two facts"), 64)
+    asked = test.some(test.of_kind("two facts"))
+    for name, hop in (("added", memory_network.hop), ("replaced", replaced_question)):
+        for seed in (100, 101, 102):
+            network = lesson.trained_memory(batches, len(words), len(answers), 2, "softmax", STEPS, seed, hop=hop)
+            right = metrics.accuracy(network, asked.inputs, asked.targets).float().mean().item()
+            yield name, STEPS, seed, "two facts", right
 
 
 if __name__ == "__main__":
-    main()
+    run_and_store(
+        "attention",
+        {"translators": translators, "longer": longer, "scores": scores, "hops": hops, "replaced": replaced},
+    )

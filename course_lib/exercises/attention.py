@@ -1,15 +1,16 @@
-"""Exercises of lesson 02: a control, a score, a softmax that hides, a context, vectors by hand, alignment error."""
+"""Exercises of lesson 02: a control, a score, a masked softmax, a context, vectors by hand, a redirection, a hop."""
 
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from course_lib.lab.grading import Check, Exercise, Wrong, describe
 from course_lib.lab.ladder import Ladder, edits, signature_check
-from course_lib.lessons.attention import reversing_vectors, source_blind
-from course_lib.measure.metrics import alignment_error_rate
+from course_lib.lessons.attention import redirected, reversing_vectors, source_blind
 from course_lib.models.attention import additive_score, context_vector, masked_softmax
+from course_lib.models.memory_network import hop
 
 MASK_MAY_BE_NONE = ("NoneType", "`mask` may be `None`: then nothing is hidden.")
 KEYS_NOT_TURNED = (
@@ -17,8 +18,8 @@ KEYS_NOT_TURNED = (
     "The keys of a sentence are (keys, d): to multiply by them, turn their last two dimensions, `transpose(1, 2)`.",
 )
 NOT_A_NUMBER = (
-    "Where everything in a row is hidden there is NaN: a softmax over −∞ alone is 0 / 0. Hide with a very low finite "
-    "number, `torch.finfo(scores.dtype).min`, and set what is hidden to 0 afterwards."
+    "Where everything in a row is hidden there is NaN: a softmax over −∞ alone is 0 / 0. Hide with a number that is "
+    "very low but finite. What is such a row then, and what should it be?"
 )
 
 
@@ -107,8 +108,8 @@ def _says_nothing(answer: Callable) -> None:
     for source, lengths in seen[1:]:
         if source.shape[1] != first.shape[1] or lengths[0] != seen[0][1][0]:
             raise Wrong(
-                "Each batch is cut at its own longest sentence, so its width, too, tells of the source: every sentence "
-                "of every batch must get the same, whatever was read."
+                "Each batch is cut at its own longest sentence, so its width, too, tells of the source, to a "
+                "translator that reads all columns: every sentence of every batch must get the same constants."
             )
         if (source[0] != first[0]).any():
             raise Wrong("Sentences of different batches are read as different words: take one word for all.")
@@ -148,6 +149,29 @@ def _score_crossed(q, keys, W, v):
     batch, queries, n = len(q), q.shape[1], keys.shape[1]
     pairs = torch.cat([q.repeat(1, n, 1), keys.repeat_interleave(queries, dim=1)], dim=-1)
     return (torch.tanh(pairs @ W.T) @ v).view(batch, queries, n)
+
+
+class _Calls(TorchFunctionMode):
+    """Counts the calls of torch's functions."""
+
+    count = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def _all_pairs_at_once(answer: Callable) -> None:
+    """Pair by pair is right, but with the lesson's sizes a training would take hours."""
+    batch, queries, keys = 8, 6, 7
+    with _Calls() as calls:
+        answer(*_random(0, (batch, queries, 2), (batch, keys, 2), (3, 4), (3,)))
+    if calls.count >= batch * queries * keys:
+        raise Wrong(
+            f"The scores are right, but for {batch} sentences of {queries} queries and {keys} keys torch was called "
+            f"{calls.count} times: pair by pair the trainings below would take hours. Let broadcasting make all "
+            "pairs at once."
+        )
 
 
 score = Exercise(
@@ -190,7 +214,7 @@ score = Exercise(
                 "repeated in place (`repeat_interleave`), and the keys as a whole (`repeat`).",
             ),
         ],
-    ),
+    ).extended(_all_pairs_at_once),
     crashes=[
         (
             "(6x5 and 6x6)",  # of the first case: d = 5, a = 6
@@ -225,7 +249,11 @@ def _softmax_cases() -> list[tuple]:
     first[1, 2, 3] = 1000.0  # large, but hidden
     some = torch.tensor([[True, True, False, True, False, True]]).expand(4, 6).clone()
     low = torch.tensor([[[True, False, True], [False, True, True]]])
-    return [(first, mask), (second, some), (third - 5000, low), (fourth, None)]
+    [fifth] = _random(1, (3, 2, 4))
+    of_sentences = torch.tensor(
+        [[[True, True, False, False]], [[True, False, True, True]], [[True, True, True, False]]]
+    )
+    return [(first, mask), (second, some), (third - 5000, low), (fourth, None), (fifth, of_sentences)]
 
 
 OVERFLOW = "Scores of 1000 give NaN: exp overflows. Use torch's softmax, or subtract the largest score first."
@@ -252,8 +280,9 @@ def _gradient_is_finite(answer: Callable) -> None:
             [gradient] = torch.autograd.grad((result * torch.arange(result.shape[-1])).sum(), given)
             if not gradient.isfinite().all():
                 raise Wrong(
-                    "The weights are right, but their gradient is NaN, and one such row spoils a whole training: "
-                    "`nan_to_num` and `where` mend numbers, not gradients. Let no NaN arise: hide with a finite number."
+                    "The weights are right, but their gradient is NaN, and one such row spoils a whole training: a NaN "
+                    "was mended afterwards, and on its way back the gradient meets it all the same. Let no NaN arise: "
+                    "hide with a finite number."
                 )
 
 
@@ -267,6 +296,10 @@ def _over_dimension(dim: int, sentence: str) -> str:
 
 TURNED_ROUND = "The mask is turned round: True is what may be seen. Hide where it is False, `~mask`."
 HIDDEN = "scores.masked_fill(~mask, lowest)"
+LOWERED = (
+    "A fixed number is subtracted from hidden scores, and a large one stays large (here one of 1000): put a very low "
+    "number in their place."
+)
 softmax = Exercise(
     id="2.3",
     title="masked softmax",
@@ -295,6 +328,14 @@ softmax = Exercise(
             · A large hidden score takes all, and what may be seen gets 0: hide before the softmax, not after.
             lowest) → -1000.0)
             · Hidden scores are set to a number that is not low enough: here some true ones are lower still.
+            {HIDDEN} → (scores - 1000.0 * ~mask)
+            · {LOWERED}
+            {HIDDEN} → (scores - 1000.0 * ~mask) ; * mask →
+            · {LOWERED}
+            {HIDDEN} → (scores - 100.0 * ~mask) ; * mask →
+            · {LOWERED}
+            return scores.softmax(dim=-1) → return scores
+            · Without a mask nothing is hidden, but the softmax is still taken; yours returns the scores.
             {HIDDEN}.softmax(dim=-1) * mask → torch.softmax(scores, dim=-1)
             · The mask is not used: hide the scores where it is False.
             """
@@ -310,6 +351,11 @@ softmax = Exercise(
     crashes=[
         MASK_MAY_BE_NONE,
         ("operator.invert", "`~` turns Boolean tensors round: the mask has to stay Boolean."),
+        (
+            "does not match the shape of the indexed tensor",
+            "The mask may be smaller than the scores, (batch, 1, keys): `masked_fill`, `where` and `*` broadcast it, "
+            "an index in brackets does not.",
+        ),
     ],
     nudge="Make hidden scores so low that their exponential is 0, but finite. What is still wrong in a hidden row?",
     sketch="""
@@ -338,6 +384,19 @@ def _context_cases() -> list[tuple]:
     return cases
 
 
+def _context_alone(function: Callable) -> Callable:
+    """The first of the two results: the weights, which are only looked at, need no gradient."""
+
+    def alone(q, states, mask, score):
+        return function(q, states, mask, score)[0]
+
+    return alone
+
+
+def _gradient_of_the_context(answer: Callable) -> None:
+    Ladder(_context_alone(context_vector), _context_cases(), ["context"]).gradients(_context_alone(answer))
+
+
 AS_THEY_ARE = "Weights (batch, queries, keys) times states (batch, keys, d) fit as they are:"
 
 
@@ -360,6 +419,8 @@ context = Exercise(
             · The scores themselves are used as weights: they need a softmax.
             masked_softmax(scores, mask) → scores.softmax(dim=-1)
             · The mask is not used: the states of filled-up places take part.
+            masked_softmax(scores, mask) → scores.softmax(dim=-1) * (1 if mask is None else mask)
+            · The softmax runs over hidden places too, so the weights no longer sum to 1: hide before the softmax.
             @ states, weights → @ states, scores
             · The scores are returned in the place of the weights: return what the softmax gave.
             weights @ states, weights → weights, weights @ states
@@ -395,13 +456,20 @@ context = Exercise(
             · The query is added to the context: return the weighted mean of the states alone.
             """,
         ),
-    ).extended(_hidden_rows(_context_cases(), mask_at=2), before="finite"),
+    )
+    .extended(_hidden_rows(_context_cases(), mask_at=2), before="finite")
+    .without("gradients")
+    .extended(_gradient_of_the_context),
     crashes=[
         MASK_MAY_BE_NONE,
         ("[2, 3] but got: [2, 4]", f"{AS_THEY_ARE} do not turn the weights."),  # of the first case: 3 queries, 4 keys
         ("[2, 4] but got: [2, 5]", f"{AS_THEY_ARE} do not turn the states."),
         ("[2, 4] but got: [2, 3]", "What is read are the states: `weights @ states`."),
         KEYS_NOT_TURNED,
+        (
+            "tensor a (2) must match the size of tensor b (3)",  # of the first case: 2 sentences, 3 queries
+            "Is the mask squeezed? Scores are (batch, queries, keys), the mask is (batch, 1, keys) and fits as it is.",
+        ),
         (
             "must match the size of tensor",
             "Scores are (batch, queries, keys), the mask (batch, 1, keys). `score` takes (q, states), in this order.",
@@ -418,7 +486,13 @@ context = Exercise(
 
 # --- 2.5 ---
 
-REVERSALS = [([3, 5, 4], 5, 6.0), ([2, 7], 7, 1.0), ([1, 4, 9, 6], 9, 10.0), ([2], 2, 3.0)]  # lengths, longest, margin
+REVERSALS = [  # lengths, longest, margin
+    ([3, 5, 4], 5, 6.0),
+    ([2, 7], 7, 1.0),
+    ([1, 4, 9, 6], 9, 10.0),
+    ([2], 2, 0.3),
+    ([24, 13], 24, 30.0),
+]
 
 
 def _two_numbers_each(answer: Callable) -> None:
@@ -479,7 +553,7 @@ def _sharp_enough(answer: Callable) -> None:
             scores, right = q[row, :n] @ keys.T, torch.arange(n - 1, -1, -1)[:, None]
             rest = scores.scatter(1, right, float("-inf"))[:, :n]
             lead = (scores.gather(1, right)[:, 0] - rest.amax(dim=-1)).min().item()
-            if lead < margin - 1e-3:
+            if lead < margin * 0.999 - 1e-3:  # float32
                 raise Wrong(
                     f"The right place wins, but by {lead:.3g} only: with margin {margin:g} its score must lie "
                     f"{margin:g} above every other, at every step of every sentence (here of {n} words)."
@@ -502,85 +576,131 @@ backwards = Exercise(
 
 # --- 2.6 ---
 
-SURE, POSSIBLE = {(0, 0), (1, 2), (2, 1), (3, 3)}, {(3, 4), (2, 2)}
-ALIGNMENTS = [  # sure, possible, predicted
-    (SURE, POSSIBLE, {(0, 0), (1, 2), (2, 2), (3, 4), (0, 4)}),
-    (SURE, SURE | POSSIBLE, {(0, 0), (1, 2), (3, 4)}),
-    (SURE, set(), {(0, 0), (1, 1), (2, 1)}),
-    ({(0, 1)}, {(1, 0), (1, 1), (2, 2)}, {(1, 0), (1, 1), (0, 1), (2, 2)}),
-]
+
+def _redirect_cases() -> list[tuple]:
+    cases = []
+    for seed, (batch, queries, keys, step) in enumerate(((2, 3, 5, 1), (1, 4, 2, 3), (3, 2, 6, 0))):
+        [scores] = _random(seed, (batch, queries, keys))
+        places = torch.arange(keys)
+        seen = (places != 1, places == 0, places % 2 == 1)[seed]
+        cases.append((scores.softmax(dim=-1), step, seen))
+    return cases
 
 
-def _no_sure_links(answer: Callable) -> None:
-    link = {(0, 0)}
-    for possible, want, why in ((link, 0.0, "is possible"), (set(), 1.0, "is not even possible")):
-        got = float(answer(set(), set(possible), set(link)))
-        if abs(got - want) > 1e-6:
-            raise Wrong(
-                f"If no link is sure and the one predicted {why}, the formula gives {want:g}; got {got:g}. "
-                "It needs no special case for an empty set."
-            )
+def _sums_to_one(answer: Callable) -> None:
+    for weights, step, seen in _redirect_cases():
+        row = answer(weights, step, seen)[:, step]
+        if row[:, ~seen].any():
+            raise Wrong("At the step asked for, a place that may not be seen still has some weight.")
+        if not torch.allclose(row.sum(dim=-1), torch.ones(len(row)), atol=1e-4):
+            raise Wrong("The weights of the step no longer sum to 1: divide what is left by its sum.")
 
 
-def _ends_of_the_scale(answer: Callable) -> None:
-    if abs(float(answer(set(SURE), set(POSSIBLE), set(SURE))) - 0.0) > 1e-6:
-        raise Wrong("If exactly the sure links are predicted, the error must be 0.")
-    try:
-        nothing = float(answer(set(SURE), set(POSSIBLE), set()))
-    except ZeroDivisionError:
-        raise Wrong(
-            "If nothing is predicted, the error is 1: do not divide by the number of predicted links."
-        ) from None
-    if abs(nothing - 1.0) > 1e-6:
-        raise Wrong(f"If nothing is predicted, the error must be 1; got {nothing:g}.")
-
-
-error_rate = Exercise(
+redirect = Exercise(
     id="2.6",
-    title="alignment error rate",
-    reference=alignment_error_rate,
+    title="redirect a look",
+    reference=redirected,
     checks=Ladder(
-        alignment_error_rate,
-        ALIGNMENTS,
-        returns=["the error rate"],
+        redirected,
+        _redirect_cases(),
+        returns=["weights"],
+        properties=[_sums_to_one],
         slips=edits(
-            alignment_error_rate,
+            redirected,
             """
-            return 1 - → return · The 1 − is missing: 0 must be perfect.
-            (S | set(possible)) → set(possible)
-            · What is sure is possible too: count A ∩ (S ∪ P), not A ∩ P alone.
-            (S | set(possible)) → (set(possible) - S) · A sure link counts in both terms: as sure, and as possible.
-            (S | set(possible)) → S · The possible links are not used: they count as right in the second term.
-            A & S) → A & (S | set(possible))) · The first term counts sure links only: A ∩ S.
-            + len(S)) → + len(S | set(possible)))
-            · The denominator is |A| + |S|: possible links need not be found.
-            / (len(A) + len(S)) → / (2 * len(A))
-            · The denominator is |A| + |S|, not 2 |A|: sure links that are not found have to cost.
-            / (len(A) + len(S)) → / len(A | S)
-            · The denominator is |A| + |S|, the two sizes added, not the size of their union.
-            len(A & S) + → ; / (len(A) + len(S)) → / len(A)
-            · This is 1 − precision: sure links that are not found have to cost.
-            + len(A & (S | set(possible))) → ; / (len(A) + len(S)) → / len(S)
-            · This is 1 − recall: links that are not even possible have to cost.
-            return 1 - → return 100 - 100 * · This is in percent; return a number between 0 and 1.
+            * seen → * ~seen · `seen` is turned round: True is what the step may still see.
+            kept / total → kept · The weights of the step no longer sum to 1: divide what is left by its sum.
+            kept / total → seen / seen.sum()
+            · What is left is shared out evenly; it should be in proportion to the weights that were there.
+            kept / total → kept.softmax(dim=-1)
+            · A softmax is taken of the weights, which have been through one already: divide them by their sum.
+            kept / total → weights[:, step].masked_fill(~seen, -1e30).softmax(dim=-1)
+            · A softmax is taken of the weights, which have been through one already: divide them by their sum.
+            kept.sum(dim=-1, keepdim=True) → kept.sum()
+            · The sum runs over all sentences: each sentence's weights are divided by their own sum.
+            weights.clone() → torch.zeros_like(weights)
+            · The other steps have lost their weights: they look as before.
+            weights.clone() → weights * seen / (weights * seen).sum(dim=-1, keepdim=True)
+            · The other steps are redirected, too: only the one at `step` may change.
+            return new → return new[:, step]
+            · This is the row of the step alone: return the weights of all steps, that one changed.
             """,
         ),
-        told=lambda *links: "sure {}, possible {} and predicted {}".format(*map(sorted, links)),
-    ).extended(_ends_of_the_scale, _no_sure_links),
+    ),
     crashes=[
         (
-            "division by zero",
-            "Sure links may be missing, or predicted ones: divide by |A| + |S|, never by one of them.",
+            "does not match the shape of the indexed tensor",
+            "`seen` is over the places, the last dimension: `[:, step, seen]`.",
         ),
-        ("unsupported operand", "Sets know `&` (both), `|` (either) and `len`; they cannot be added."),
-        ("'set'", "`len` gives the size of a set."),
+        ("must match the size of tensor", "`seen` is over the places: of one step the weights are `weights[:, step]`."),
     ],
-    nudge="Python's sets do the work: `A & S` is what is in both, `A | S` what is in either, `len` counts.",
+    nudge="First set to 0 what may not be seen, at this step only; then divide by what is left.",
     sketch="""
-        P = the possible links and the sure ones together
-        right = how many predicted links are sure + how many predicted links are in P
-        return 1 − right / (how many are predicted + how many are sure)
+        kept = the weights of the step, times seen         (batch, keys)
+        divide kept by its sum over the places             (batch, keys): it sums to 1 again
+        put it in the step's place, in a copy of weights   (batch, queries, keys)
         """,
 )
 
-EXERCISES = [blind, score, softmax, context, backwards, error_rate]
+# --- 2.7 ---
+
+
+def _hop_cases() -> list[tuple]:
+    cases = []
+    for seed, (batch, facts, d) in enumerate(((2, 4, 3), (1, 3, 5), (3, 6, 2))):
+        q, keys, values = _random(seed, (batch, d), (batch, facts, d), (batch, facts, d))
+        lengths = facts - 1 - torch.arange(batch)
+        cases.append((q, keys, values, torch.arange(facts) < lengths[:, None]))
+    cases[1] = (*cases[1][:3], None)
+    return cases
+
+
+one_hop = Exercise(
+    id="2.7",
+    title="a hop",
+    reference=hop,
+    checks=Ladder(
+        hop,
+        _hop_cases(),
+        returns=["the new question", "weights"],
+        slips=edits(
+            hop,
+            """
+            return q + torch → return torch
+            · What was read replaces the question: it has to be added to it.
+            ", weights, values) → ", weights, keys)
+            · The keys are read: they are only compared with; what is read are the values.
+            keys), mask) → values), mask)
+            · The question is compared with the values: compare it with the keys.
+            keys), mask) → keys) / q.shape[-1] ** 0.5, mask)
+            · Nothing is divided by a root here.
+            masked_softmax(torch → (torch ; keys), mask) → keys))
+            · There is no softmax: the scores themselves are used as weights.
+            masked_softmax(torch → torch.softmax(torch ; keys), mask) → keys), dim=-1)
+            · The mask is not used: places without a fact take part.
+            keys), mask) → keys), None if mask is None else ~mask)
+            · The mask is turned round: True is where there is a fact.
+            return q + → return q * · What was read is multiplied with the question: add it.
+            values), weights → values), q · The second result is the weights: what was looked at.
+            """,
+        ),
+    ).without("gradients"),
+    crashes=[
+        MASK_MAY_BE_NONE,
+        (
+            "must match the size of tensor",
+            "A question is (batch, d), the facts (batch, facts, d): give the question a dimension for the facts, "
+            "`q[:, None]`, and take it out again.",
+        ),
+        ("[2, 3] but got: [2, 4]", "Not `q @ keys`: each question meets the facts of its own story."),
+    ],
+    nudge="The look of 2.4, with one query: scores, your masked softmax, a weighted sum. What is new comes last.",
+    sketch="""
+        scores: the product of q with each key of its story, summed over d      (batch, facts)
+        weights = masked softmax of the scores                                  (batch, facts)
+        read = the values, weighted and summed over the facts                   (batch, d)
+        return q + read, weights
+        """,
+)
+
+EXERCISES = [blind, score, softmax, context, backwards, redirect, one_hop]

@@ -1,4 +1,4 @@
-"""Exercises of lesson 05: the sinusoidal table, its shift, a head by hand, a control, rotary positions, ALiBi."""
+"""Exercises of lesson 05: a sinusoidal table, its shift, a head by hand, a control, rotary positions, ALiBi, a hand."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from course_lib.lab.grading import Exercise, Wrong
 from course_lib.lab.ladder import Ladder, device_check, edits, signature_check
-from course_lib.lessons.positional_encoding import look_back_head, smooth_twin
+from course_lib.lessons.positional_encoding import hand_returns, look_back_head, smooth_twin
 from course_lib.models.positions import alibi, rotate, shift_matrix, sinusoidal
 
 BASE = 10_000.0
@@ -115,7 +115,7 @@ def _moves(answer: Callable) -> None:
 
 shift = Exercise(
     id="5.2",
-    title="the map that moves by k",
+    title="the matrix of a step",
     reference=shift_matrix,
     checks=Ladder(
         shift_matrix,
@@ -207,7 +207,11 @@ def _looks_back(answer: Callable) -> None:
             continue
         wanted = torch.eye(TOKENS)[(places - back).clamp(min=0)]
         if back and (best == places + back)[: TOKENS - back].all():
-            raise Wrong(f"It looks {back} places AHEAD: {back} back is a shift by −{back}.", wanted, scores)
+            raise Wrong(
+                f"It looks {back} places AHEAD: {back} back is a shift by −{back}. Or are W_Q and W_K exchanged?",
+                wanted,
+                scores,
+            )
         if back and (best == places).all():
             raise Wrong("Each place looks at itself: the query must ask for another row than its own.", wanted, scores)
         p = int(places[asked][(best != places - back)[asked]][0])
@@ -279,7 +283,7 @@ by_hand = Exercise(
 
 def _twin_cases() -> list[tuple]:
     cases = []
-    for seed, (length, d, turn) in enumerate(((30, 6, 0.3), (12, 3, 0.9), (40, 2, 0.15))):
+    for seed, (length, d, turn) in enumerate(((30, 6, 0.3), (12, 3, 0.5), (40, 2, 0.15))):
         generator = torch.Generator().manual_seed(seed)
         place = turn * torch.arange(length)[:, None] * (1 + torch.rand(1, d, generator=generator))
         table = torch.cat([place.sin(), place.cos()], dim=1)[:, :d] + 0.1 * torch.randn(length, d, generator=generator)
@@ -287,22 +291,24 @@ def _twin_cases() -> list[tuple]:
     return cases
 
 
-def _is_a_twin(answer: Callable) -> None:
-    """Long and wide, so that the mean over random numbers lies close to what is expected."""
-    generator = torch.Generator().manual_seed(9)
-    table, noise = (
-        torch.randn(300, 200, generator=generator).cumsum(dim=0)[::3],
-        torch.randn(100, 200, generator=generator),
-    )
+def _alike(table: Tensor) -> Tensor:
+    """How alike neighbours in each column are: the autocorrelation at distance 1, (d)."""
     centred = table - table.mean(dim=0)
-    wanted = F.cosine_similarity(centred[1:], centred[:-1], dim=1).mean().item()
-    twin = answer(table, noise)
-    got = F.cosine_similarity(twin[1:], twin[:-1], dim=1).mean().item()
-    if abs(got - wanted) > 0.05:
-        raise Wrong(
-            f"Neighbouring rows of a twin must be as alike as those of the table: their mean cosine is {got:.2f} in "
-            f"yours and {wanted:.2f} in the table (its mean taken off)."
-        )
+    return (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0)
+
+
+def _is_a_twin(answer: Callable) -> None:
+    """Long, so that what one draw of noise gives lies close to what is expected."""
+    generator = torch.Generator().manual_seed(9)
+    place = torch.arange(300)[:, None]
+    table = (place * torch.tensor([0.3, 1.0]) + torch.tensor([0.0, 0.5])).sin()  # (300, 2): slow and fast
+    wanted, got = _alike(table), _alike(answer(table, torch.randn(300, 2, generator=generator)))
+    for name, w, g in zip(("slow", "fast"), wanted.tolist(), got.tolist(), strict=True):
+        if abs(g - w) > 0.15:
+            raise Wrong(
+                f"Each column of a twin must be as smooth as its own column of the table: of a {name} column the "
+                f"autocorrelation is {g:.2f} in yours and {w:.2f} in the table."
+            )
 
 
 twin = Exercise(
@@ -318,55 +324,67 @@ twin = Exercise(
             smooth_twin,
             """
             table - table.mean(dim=0) → table
-                · The mean of the table is not taken off: what all rows share makes every two of them alike.
+                · The mean of each column is not taken off: what all its entries share makes every two of them alike.
             table.mean(dim=0) → table.mean(dim=1, keepdim=True)
-                · The mean of each row is taken off; take off the mean row, `table.mean(dim=0)`.
+                · The mean of each row is taken off; take off that of each column, `table.mean(dim=0)`.
             table.mean(dim=0) → table.mean()
-                · One number is taken off everywhere; take off the mean row, `table.mean(dim=0)`.
-            centred[1:], centred[:-1], dim=1 → centred[1:], centred[:-1], dim=0
-                · The cosines are taken between columns; compare each row with the next, `dim=1`.
-            centred[1:], centred[:-1] → centred[2:], centred[:-2]
+                · One number is taken off everywhere; take off the mean of each column, `table.mean(dim=0)`.
+            (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
+                ((centred[1:] * centred[:-1]).sum() / centred.square().sum()).expand(len(noise.T))
+                · All columns are made equally smooth; c is one number for EACH column: sum over the rows, `dim=0`.
+            centred[1:] * centred[:-1] → centred[2:] * centred[:-2]
                 · Rows at a distance of 2 are compared; neighbours are at a distance of 1.
-            (-1 / (4 * alike.log())) ** 0.5 → -1 / (4 * alike.log())
-                · This is w²: the width is its root.
-            (-1 / (4 * alike.log())) → (-1 / (2 * alike.log()))
-                · The weights fall too slowly, as with 2w² for w²: they are
-                · exp(−(i − j)² / 2w²), where w² = −1 / (4 log c).
-            2 * width**2 → 2 * width
-                · The weights are exp(−(i − j)² / 2w²): the width is squared.
-            2 * width**2 → width**2
-                · The weights fall too fast, as with w²/2 for w²: they are
-                · exp(−(i − j)² / 2w²), where w² = −1 / (4 log c).
-            torch.exp(-( → torch.exp(( · The weights grow with the distance: a minus is missing.
+            (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
+                (centred[1:] * centred[:-1]).mean(dim=0)
+                · This is the covariance of neighbours; divide by the sum of squares, so that it lies between −1 and 1.
+            (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
+                F.cosine_similarity(centred[1:], centred[:-1], dim=0)
+                · Nearly: a cosine divides by the norms of two parts; divide by the sum of squares of the whole column.
+            c ** (2 * → c ** (
+                · Neighbours of the new column have the correlation √c: with weights b^((i − j)²) they get √b.
+            c ** (2 * → c ** (0.5 *
+                · Neighbours of the new column are far too alike: with weights b^((i − j)²) they have the correlation
+                · √b, and that must be c.
+            c ** (2 * → c ** (4 *
+                · Neighbours of the new column have the correlation c²: with weights b^((i − j)²) they get √b.
+            c ** (2 * → c ** (-2 * · The weights grow with the distance: a minus has slipped in.
             (place[:, None] - place) ** 2 → (place[:, None] - place).abs()
-                · The distance is not squared: weights are exp(−(i − j)² / 2w²).
+                · The distance is not squared: the weights are in proportion to b^((i − j)²).
             weights / weights.norm(dim=1, keepdim=True) → weights
                 · Divide each row of weights by its length, so that the variance stays 1.
             weights.norm(dim=1, keepdim=True) → weights.sum(dim=1, keepdim=True)
                 · Each row of weights is divided by its sum; by its length (`norm`) the variance stays 1.
+            weights.norm(dim=1, keepdim=True) → weights.square().sum(dim=1, keepdim=True)
+                · Each row of weights is divided by the sum of its squares; divide by the root of that, its norm.
             weights.norm(dim=1, keepdim=True) → weights.norm()
                 · All weights are divided by one number; divide each row by its own length.
             weights.norm(dim=1, keepdim=True) → weights.norm(dim=0, keepdim=True)
                 · Columns are divided by their lengths; divide each row by its own.
-            weights @ noise → weights @ centred
+            noise.T → centred.T
                 · This smooths the table itself: the twin is made of the noise.
-            weights @ noise → noise · This is the noise as it came in: smooth it.
+            weights @ column → column · This is the noise as it came in: smooth it.
+            torch.stack(columns, dim=1) → torch.stack(columns)
+                · Rows and columns are swapped: put the new columns side by side, `torch.stack(columns, dim=1)`.
             """,
         ),
         properties=[_is_a_twin],
     ),
     crashes=[
-        ("cannot be multiplied", "The weights are (length, length): one row of weights for each row of the result."),
+        (
+            "cannot be multiplied",
+            "The weights of a column are (length, length): one row of weights for each entry of the new column.",
+        ),
     ],
-    nudge="Three steps: how alike are neighbouring rows of the table (one number c)? Which width gives noise that "
-    "cosine? Then one matrix of weights, (length, length), times the noise.",
+    nudge="Column by column. How alike are neighbours in the table's column (one number c)? Weights b^((i − j)²) give "
+    "neighbours the correlation b^(1/2): which b makes that c?",
     sketch="""
-        take the mean row off the table
-        c = mean over p of the cosine of row p and row p + 1
-        w = the root of −1 / (4 log c)
-        weights[i, j] = exp(−(i − j)² / (2 w²))                    (length, length)
-        divide each row of weights by its length (norm)
-        return weights times noise
+        take the mean of each column off the table
+        for each column:
+            c = sum over p of x[p] · x[p + 1], divided by the sum of x[p]²
+            weights[i, j] = c to the power of 2 (i − j)²                 (length, length)
+            divide each row of weights by its length (norm)
+            the new column = weights times the column of the noise
+        put the new columns side by side
         """,
 )
 
@@ -547,4 +565,87 @@ lower = Exercise(
         """,
 )
 
-EXERCISES = [table, shift, by_hand, twin, turn, lower]
+# --- 5.7 ---
+
+
+def _whole_turns(answer: Callable) -> None:
+    near = answer(torch.tensor([5, 6, 10, 15, 17, 25]), 5, 10.0, 0.1)
+    if near.dtype != torch.bool:
+        raise Wrong(f"Expected True or False each, a tensor of torch.bool; yours is {near.dtype}.")
+    if near.tolist() != [True, False, False, True, False, True]:
+        raise Wrong(
+            "A hand that goes round in 10 places stands alike at distances 5, 15 and 25, and elsewhere at 6, 10, 17; "
+            f"yours says of 5, 6, 10, 15, 17, 25: {', '.join(map(str, near.tolist()))}."
+        )
+
+
+def _either_side(answer: Callable) -> None:
+    near = answer(torch.tensor([4, 6, 14, 16]), 5, 10.0, 0.7).tolist()  # a place is 0.63 radians
+    if near in ([False, True] * 2, [True, False] * 2):
+        raise Wrong(
+            "Only one side counts in yours: a hand is near if it is less than `within` ahead OR behind. With period "
+            "10, back 5 and within 0.7 both 4 and 6 are near."
+        )
+    if answer(torch.tensor([1, 6, 11]), 0, 12.0, 0.6).tolist() == [True, False, False]:
+        raise Wrong(
+            "Just short of a whole turn the hand is near, too: with period 12, back 0 and within 0.6 the distance 11 "
+            "is 0.52 radians short of one, but yours says False."
+        )
+
+
+returns = Exercise(
+    id="5.7",
+    title="when a hand comes back",
+    reference=hand_returns,
+    checks=Ladder(
+        hand_returns,
+        [
+            (torch.arange(32, 193), 2, 2 * math.pi, 0.5),
+            (torch.arange(40), 3, 12.0, 0.6),
+            (torch.arange(40), 0, 12.0, 0.6),
+            (torch.arange(5, 80), 12, 19.87, 1.0),
+            (torch.arange(60).reshape(3, 20), 7, 11.0, 0.3),
+        ],
+        returns=["the answers"],
+        differentiable=False,
+        slips=edits(
+            hand_returns,
+            """
+            turns.round() → turns.floor()
+                · 0.95 of a turn is 0.05 short of a whole one: take off the NEAREST whole number of turns, `round`.
+            turns.round() → turns.ceil()
+                · 1.05 turns are 0.05 more than a whole one: take off the NEAREST whole number of turns, `round`.
+            turns - turns.round() → turns
+                · After a whole turn the hand stands where it stood: take off the whole turns.
+            .abs() →
+                · A hand a little BEHIND stands near, as one a little ahead does; far behind is not near: `abs`.
+            2 * math.pi * ( → ( · This compares a share of a turn; `within` is an angle, and a whole turn is 2π.
+            2 * math.pi * ( → math.pi * ( · A whole turn is 2π, not π.
+            2 * math.pi * ( → period * (
+                · This counts places; `within` is an angle, and one place is 2π / period radians.
+            2 * math.pi * ( → 360 * ( · `within` is in radians, not in degrees: a whole turn is 2π.
+            (distance - back) → distance
+                · `back` does not enter: where the hand stands at distance `back` is what counts, not at 0.
+            (distance - back) → (distance + back)
+                · Distances are counted from −`back` on; how many places lie between `distance` and `back`?
+            / period → * period · In `period` places the hand turns once: divide by the period.
+            / period → / (2 * math.pi)
+                · `period` does not enter: this hand goes round in 2π places, whatever is asked for.
+            (distance - back) / period → (distance - back) // period
+                · `//` forgets the part of a turn, and the part is what counts: divide with `/`.
+            < within → > within · True and False are swapped: True where the hand stands near.
+            < within → < within / 2 · `within` counts to each side, not for both together.
+            """,
+        ),
+        properties=[_whole_turns, _either_side],
+    ),
+    nudge="How many turns has the hand made between distance `back` and this one? Whole turns do not count: what is "
+    "left of it, to the nearest whole number, as an angle?",
+    sketch="""
+        turns = (distance − back) / period
+        part  = turns minus the nearest whole number, without its sign      (at most half a turn)
+        return whether 2π times that part is below `within`
+        """,
+)
+
+EXERCISES = [table, shift, by_hand, twin, turn, lower, returns]

@@ -1,4 +1,4 @@
-"""Exercises of lesson 01: two cells, weights that latch, the flow of gradients, a radius to solve for, clipping."""
+"""Exercises of lesson 01: two cells, weights that latch, the flow of gradients, a radius, clipping and its control."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from course_lib.lab.grading import Exercise, Wrong, describe
 from course_lib.lab.ladder import Ladder, Slip, edits, signature_check
-from course_lib.lessons.rnn_limits import latch_weights, scaled_to_keep
+from course_lib.lessons.rnn_limits import latch_weights, lowered_rate, scaled_to_keep
 from course_lib.measure import gradient_flow
 from course_lib.models.recurrent import elman_step, lstm_step
 from course_lib.training import clip_gradients
@@ -86,6 +86,7 @@ elman = Exercise(
             torch.tanh → torch.relu · This is a ReLU; the cell uses tanh.
             + h @ → ) + torch.tanh(h @ · The tanh is taken of each part; take it once, of the whole sum.
             U.T + b) → U.T) + b · The bias b belongs inside the tanh.
+            W.T + h @ U.T + b) → W.T) + h @ U.T + b · The tanh is taken of the input's part alone; take it of the sum.
             torch.tanh(x @ W.T + h @ U.T + b) → h · This is the old state as it came in: compute the new one.
             torch.tanh → h + torch.tanh · The new state replaces the old one; do not add the old one to it.
             """,
@@ -125,6 +126,8 @@ lstm = Exercise(
                 · h comes from the old cell state: use the new one, c'.
                 torch.tanh(c) → c · h is missing the tanh of the cell state: o ⊙ tanh(c').
                 return h, c → return c, h · The two results are in the wrong order: return h, then c.
+                return h, c → return h, h · Both results are h: the second must be the new cell state c.
+                return h, c → return c, c · Both results are c: the first must be the new h.
                 torch.tanh(g) → torch.sigmoid(g) · The candidate g is squashed by tanh, not by the sigmoid.
                 torch.tanh(g) → g · The candidate g is missing its tanh.
                 torch.sigmoid(f) * c → c · The forget gate f is not used: it scales the old cell state.
@@ -167,7 +170,10 @@ def _three_tensors(answer: Callable) -> None:
         if isinstance(got, tuple | list) and len(got) == 3 and any(isinstance(part, tuple | list) for part in got):
             parts = ", ".join(f"{name} is {describe(part)}" for name, part in zip("WUb", got, strict=True))
             raise Wrong(f"Three tensors are asked for; {parts}. `torch.tensor(…)` makes a tensor of a list.")
-        if not isinstance(got, tuple | list) or len(got) != 3 or not all(isinstance(part, Tensor) for part in got):
+        if isinstance(got, tuple | list) and len(got) == 3 and not all(isinstance(part, Tensor) for part in got):
+            parts = ", ".join(f"{name} is {describe(part)}" for name, part in zip("WUb", got, strict=True))
+            raise Wrong(f"Three tensors are asked for; {parts}.")
+        if not isinstance(got, tuple | list) or len(got) != 3:
             raise Wrong(f"Expected three tensors to be returned, W, U and b; got {describe(got)}.")
         shapes = {"W": (4 * bits, bits + 1), "U": (4 * bits, bits), "b": (4 * bits,)}
         for (name, shape), part in zip(shapes.items(), got, strict=True):
@@ -429,7 +435,9 @@ flow = Exercise(
         ("grad can be implicitly created only for scalar", "Differentiate one number: the sum of the last state."),
         (
             "NoneType",
-            "A state has no .grad: only leaves keep theirs. Use torch.autograd.grad, or retain_grad() on each.",
+            "A gradient is None. After `backward` only leaves keep their .grad: use torch.autograd.grad, or "
+            "retain_grad() on each state. Where torch.autograd.grad gives None, a `detach` cuts the chain to the last "
+            "state.",
         ),
     ],
     nudge="Keep every state in a list. `torch.autograd.grad(number, list_of_tensors)` gives one gradient for each.",
@@ -458,6 +466,16 @@ def _is_real(answer: Callable) -> None:
         )
 
 
+def _has_radius(answer: Callable) -> None:
+    for U, share, steps in _keep_cases():
+        got, wanted = torch.linalg.eigvals(answer(U, share, steps)).abs().max().item(), share ** (1 / steps)
+        if not math.isclose(got, wanted, rel_tol=1e-4):
+            raise Wrong(
+                f"For a share of {share:g} after {steps} steps the spectral radius must be {wanted:.4g}; your "
+                f"matrix has {got:.4g}."
+            )
+
+
 ROOT = "share ** (1 / steps)"
 RADIUS = "torch.linalg.eigvals(U).abs().max()"
 keep = Exercise(
@@ -474,6 +492,8 @@ keep = Exercise(
             f"""
             {ROOT} → share / steps
             · The share is divided by the steps; each step multiplies, so ρ to the power of `steps` is the share.
+            · (Without brackets, `share ** 1 / steps` divides, too: `share ** (1 / steps)`.)
+            {ROOT} → share ** -steps · This is the share to the power of −steps; solve ρ to the power `steps` = share.
             {ROOT} → share**steps · This is the share to the power of the steps; solve ρ to that power = share.
             {ROOT} → 1 - (1 - share) / steps
             · The loss is dealt out evenly, as if each step took away the same; each step multiplies by the same.
@@ -504,6 +524,7 @@ keep = Exercise(
             U * wanted / radius → wanted * torch.eye(len(U)) · This matrix has the radius, but it is not U scaled.
             """,
         ),
+        properties=[_has_radius],
     ).extended(_is_real, before="dtypes"),
     crashes=[
         ("not implemented for 'ComplexFloat'", "Eigenvalues are complex numbers: take their sizes first, `.abs()`."),
@@ -584,6 +605,8 @@ def _scales_jointly(answer: Callable) -> None:
     if torch.allclose(after, before / 13, atol=1e-5):
         return
     if torch.equal(after, before):
+        if not torch.equal(*_clipped(answer, 0.01)):
+            raise Wrong("What is short is scaled, and what is longer than max_norm is not: turn the comparison round.")
         raise Wrong("The gradients are as they were: scale each `p.grad` in place (`mul_`), or assign a new one to it.")
     if torch.allclose(after, before.clamp(-1, 1), atol=1e-5):
         raise Wrong(
@@ -597,6 +620,18 @@ def _leaves_small(answer: Callable) -> None:
     before, after = _clipped(answer, 0.01)
     if not torch.allclose(after, before):
         raise Wrong("A gradient of norm 0.13 must stay as it is when max_norm is 1: clip only what is longer.")
+
+
+def _always_returns_norm(answer: Callable) -> None:
+    for scale, max_norm in ((0.01, 1.0), (1.0, math.inf)):
+        got = answer(_parameters(scale), max_norm)
+        number = isinstance(got, Real) or (isinstance(got, Tensor) and got.numel() == 1)
+        if not number or not math.isclose(float(got), 13 * scale, rel_tol=1e-4):
+            found = f"{float(got):g}" if number else "None" if got is None else describe(got)
+            raise Wrong(
+                f"A norm of {13 * scale:g} need not be clipped to max_norm = {max_norm:g}, and {found} is returned; "
+                "return the norm then, too. (Is the `return` inside the `if`?)"
+            )
 
 
 def _takes_zero(answer: Callable) -> None:
@@ -666,6 +701,7 @@ clip = Exercise(
         _scales_jointly,
         _leaves_small,
         _takes_zero,
+        _always_returns_norm,
         _uses_max_norm,
         _takes_all_shapes,
         _takes_iterators,
@@ -680,4 +716,57 @@ clip = Exercise(
         """,
 )
 
-EXERCISES = [elman, lstm, latch, flow, keep, clip]
+# --- 1.7 ---
+
+NORMS = torch.tensor([0.2, 0.7, 3.0, 0.4, 12.0, 1.5])
+control = Exercise(
+    id="1.7",
+    title="the control of clipping",
+    reference=lowered_rate,
+    checks=Ladder(
+        lowered_rate,
+        [
+            (0.3, NORMS, 1.0),
+            (1.0, torch.tensor([1.0, 1.0, 4.0]), 2.0),
+            (0.1, NORMS[:5], 0.5),
+            (0.5, NORMS, 100.0),
+            (0.2, NORMS, math.inf),
+        ],
+        returns=["the rate"],
+        differentiable=False,
+        slips=edits(
+            lowered_rate,
+            """
+            rate * norms.clamp → norms.clamp
+            · This is the factor alone: multiply it by the rate of the clipped run.
+            clamp(max=max_norm) → clamp(min=max_norm) · This lengthens what is short: clipping shortens what is long.
+            rate * norms.clamp(max=max_norm) → rate * norms.mean().clamp(max=max_norm)
+            · The mean is clipped here; each step is clipped by itself, and the mean is taken after that.
+            taken.mean() / norms.mean() → (taken / norms).mean()
+            · The mean of the factors is not the factor of the means: a long step that is clipped counts more.
+            taken.mean() / norms.mean() → taken.median() / norms.median()
+            · These are medians; few steps are clipped, and the median hardly sees them: take means.
+            taken.mean() / norms.mean() → rate * norms.mean() / norms.clamp(max=max_norm).mean()
+            · It is upside down: the rate must become lower, not higher.
+            taken.mean() / norms.mean() → rate * (norms <= max_norm).float().mean()
+            · This counts the steps that are not clipped; how far the others are shortened matters, too.
+            taken.mean() / norms.mean() → rate * max_norm / norms.mean()
+            · Not every step has the norm max_norm: the short ones stay as they are.
+            taken.mean() / norms.mean() → taken.mean()
+            · This is the mean step of the clipped run: divide by the mean norm that a step without clipping has.
+            taken.mean() / norms.mean() → taken.sum() / norms.mean()
+            · A sum stands over a mean: take the same of both.
+            taken.mean() / norms.mean() → rate * norms[norms <= max_norm].mean() / norms.mean()
+            · The clipped steps are left out of the mean; each still goes as far as max_norm allows.
+            """,
+        ),
+    ),
+    nudge="How far does a step of the clipped run go, on average? How far would it go at rate 1 without clipping?",
+    sketch="""
+        taken = the rate times each norm, but at most the rate times max_norm      (steps)
+        the rate wanted, times the mean of the norms, is the mean of taken: solve for it
+        return it as a number
+        """,
+)
+
+EXERCISES = [elman, lstm, latch, flow, keep, clip, control]

@@ -1,4 +1,4 @@
-"""Exercises of lesson 03: scaled dot-product attention, weights set by hand, its gradient, masks, a slide to debug."""
+"""Exercises of lesson 03: attention, weights set by hand, its gradient, masks, a slide to debug, a control."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from course_lib.lab.grading import Exercise, Wrong
 from course_lib.lab.ladder import Ladder, ModuleLadder, device_check, edits, signature_check
-from course_lib.lessons.self_attention import SlideAttention, attention_gradients, partner_weights, reach
+from course_lib.lessons.self_attention import SlideAttention, attention_gradients, partner_weights, reach, without_name
 from course_lib.models.attention import attention, causal_mask
 
 
@@ -54,6 +54,27 @@ def _obeys_the_mask(answer: Callable) -> None:
         _, weights = answer(q, k, v, mask)
         if (weights.masked_fill(mask, 0).abs() > 1e-6).any():
             raise Wrong("A key that the mask hides (False) has a weight: fill its score with −∞ before the softmax.")
+
+
+OVERFLOW = (
+    "With scores of about ±200 there is NaN: e²⁰⁰ is too large for float32. Take `softmax`, or subtract the row's "
+    "largest score before the exponential."
+)
+
+
+def _large_scores(answer: Callable) -> None:
+    """Scores of about ±200: an exponential overflows, and a hidden score of −100 is larger than many that are seen."""
+    q, k, v = _random(0, (4, 16), (5, 16), (5, 3))
+    q, mask = 60 * q, causal_mask(4, 5)
+    for visible in (None, mask):
+        output, weights = answer(q.clone(), k.clone(), v.clone(), visible)
+        if output.isnan().any() or weights.isnan().any():
+            raise Wrong(OVERFLOW)
+        if visible is not None and (weights.masked_fill(mask, 0) != 0).any():
+            raise Wrong(
+                "Where the scores that are seen are far below 0, a hidden key has a weight: its score must be lower "
+                "than any other, −∞."
+            )
 
 
 SOFTMAX = "masked_softmax(scores, mask)"
@@ -121,7 +142,7 @@ attend = Exercise(
             · These are cosines: the dot product does not divide by the vectors' lengths.
             """,
         ),
-    ),
+    ).extended(_large_scores),
     crashes=[
         (
             "shapes cannot be multiplied",
@@ -137,8 +158,13 @@ attend = Exercise(
         ),
         ("NoneType", "The mask may be None: then every key may be seen."),
         (
+            "The shape of the mask",
+            "One mask (queries, keys) may serve a whole batch: `masked_fill` and `torch.where` repeat it for each "
+            "text; square brackets do not.",
+        ),
+        (
             "Dimension out of range",
-            "There may be one text, a batch, or heads: count dimensions from the end, `dim=-1`.",
+            "There may be one text, a batch, or heads: count dimensions from the end, `dim=-1`, `transpose(-2, -1)`.",
         ),
         (
             "must be a 3D tensor",
@@ -156,7 +182,7 @@ attend = Exercise(
 
 # --- 3.2 ---
 
-SHOES = [(3, 4.0), (2, 9.0), (5, 6.0), (4, 1.0), (3, 1e4)]  # colours, margin; no constant serves the last
+SHOES = [(3, 4.0), (2, 9.0), (5, 6.0), (4, 1.0), (3, 1e4), (4, 0.1)]  # colours, margin; no constant serves 1e4
 
 
 def _pairs(colours: int) -> Tensor:
@@ -204,6 +230,14 @@ def _finds_the_partner(answer: Callable) -> None:
         ties = (scores >= scores.amax(dim=-1, keepdim=True) - 1e-4).sum(dim=-1)
         if (ties > 1).any():
             raise Wrong("Some shoes score equally high for a query: colour and side must both count.", wanted, scores)
+        swapped = torch.arange(n)
+        swapped[[0, 1, colours, colours + 1]] = torch.tensor([1, 0, colours + 1, colours])
+        if (best == swapped).all():
+            raise Wrong(
+                "The first two colours have changed places: the sides are the last two numbers of a shoe.",
+                wanted,
+                scores,
+            )
         raise Wrong("Some shoes look at one of another pair: the colour must count as well.", wanted, scores)
 
 
@@ -213,9 +247,10 @@ def _by_the_margin(answer: Callable) -> None:
         wanted = torch.eye(n, dtype=torch.bool)[(torch.arange(n) + colours) % n]
         lead = (scores[wanted] - scores.masked_fill(wanted, -math.inf).amax(dim=-1)).min().item()
         if lead < margin * (1 - 1e-4):
+            twice = " The margin in both matrices is multiplied with itself." if margin < 1 else ""
             raise Wrong(
                 f"The right shoe wins, but by {lead:.3g} only; with {colours} colours and margin {margin:g} its score "
-                f"must lie {margin:g} above the next, after the division by √{colours + 2}."
+                f"must lie {margin:g} above the next, after the division by √{colours + 2}.{twice}"
             )
 
 
@@ -272,6 +307,12 @@ def _by_hand(answer: Callable) -> None:
             raise
 
 
+def _large_scores_back(answer: Callable) -> None:
+    q, k, v, grad = _random(0, (4, 16), (5, 16), (5, 3), (4, 3))
+    if any(x.isnan().any() for x in answer(60 * q, k, v, grad)):
+        raise Wrong(OVERFLOW)
+
+
 GRAD_S = "p * (grad_p - mean) / scale"
 gradients = Exercise(
     id="3.3",
@@ -289,7 +330,13 @@ gradients = Exercise(
             · The scale is missing on the way back: scores are q · k / √d, so their gradient on q and k is divided, too.
             {GRAD_S} → p * (grad_p - mean) ; (q @ k.mT / scale) → (q @ k.mT)
             · The scale is missing twice, forward and on the way back: scores are q · k / √d.
+            {GRAD_S} → p * (grad_p - mean) ; grad_s @ k, → grad_s @ k / scale,
+            · On the way to k the scale is missing: a score is q · k / √d, so the gradient on k is divided, too.
+            {GRAD_S} → p * (grad_p - mean) ; grad_s.mT @ q, → grad_s.mT @ q / scale,
+            · On the way to q the scale is missing: a score is q · k / √d, so the gradient on q is divided, too.
             {GRAD_S} → p * (grad_p - mean) / scale**2 · The gradient is divided by √d twice.
+            math.sqrt(q.shape[-1]) → math.sqrt(v.shape[-1])
+            · The scale is the root of the values' length; d is that of queries and keys, `q.shape[-1]`.
             (q @ k.mT / scale) → (q @ k.mT)
             · Forward the scores are divided by √d, too: the weights are those of `attention`.
             {GRAD_S} → p * grad_p / scale
@@ -307,6 +354,8 @@ gradients = Exercise(
             · What is taken off is the mean of the gradient on the weights, weighted with p: Σ_i p_i grad_i.
             (p * grad_p).sum(dim=-1 → (p * grad_p).sum(dim=-2
             · The sum runs over queries; a softmax is taken in each row, over keys, `dim=-1`.
+            (p * grad_p).sum(dim=-1, keepdim=True) → (p * grad_p).sum()
+            · The sum runs over everything; each row has its own softmax: `sum(dim=-1, keepdim=True)`.
             (p * grad_p).sum(dim=-1 → grad_p.sum(dim=-1
             · What is taken off is Σ_i p_i grad_i: the sum is weighted with p.
             .softmax(dim=-1) → .softmax(dim=-2) · The softmax runs over queries; take it over keys, the last dimension.
@@ -318,7 +367,8 @@ gradients = Exercise(
         ),
     )
     .extended(_in_order, after="signature")
-    .extended(_by_hand, after="signature"),
+    .extended(_by_hand, after="signature")
+    .extended(_large_scores_back),
     crashes=[
         (
             "shapes cannot be multiplied",
@@ -326,11 +376,13 @@ gradients = Exercise(
         ),
         (
             "Expected size for first two dimensions of batch2",
-            "Write the shape of each tensor beside it; `.mT` turns the last two dimensions and leaves the batch alone.",
+            "Write the shape of each tensor beside it: entry by entry, both sides need the same. A sum over the keys "
+            "stays beside its row with `keepdim=True`; `.mT` turns the last two dimensions and leaves the batch alone.",
         ),
         (
             "at non-singleton dimension",
-            "Write the shape of each tensor beside it; `.mT` turns the last two dimensions and leaves the batch alone.",
+            "Write the shape of each tensor beside it: entry by entry, both sides need the same. A sum over the keys "
+            "stays beside its row with `keepdim=True`; `.mT` turns the last two dimensions and leaves the batch alone.",
         ),
     ],
     nudge="Go back through the three lines of `attention`: from the output to p and v, from p to s, from s to q and k.",
@@ -442,6 +494,15 @@ def _is_true_or_false(answer: Callable) -> None:
         raise Wrong(f"The result must hold True and False (torch.bool); got {got.dtype}: compare with 0.")
 
 
+def _many_layers(answer: Callable) -> None:
+    """Seventeen open layers of sixteen words: 16¹⁶ ways from each word to each, and still it is True."""
+    if not answer([torch.ones(16, 16, dtype=torch.bool)] * 17).all():
+        raise Wrong(
+            "Through 17 open layers of 16 words everything reaches everything; here something is False: there are so "
+            "many ways that a count of them overflows. After each layer keep only whether it is more than 0."
+        )
+
+
 through = Exercise(
     id="3.5",
     title="what reaches what",
@@ -470,7 +531,17 @@ through = Exercise(
             · This is the last mask alone: what its keys hold was gathered by the layers below.
             return seen → return masks[0]
             · This is the first mask alone: the layers above carry what it has gathered further.
-            > 0 → > 1 · One way is enough: more than 0.
+            > 0 → > 1
+            · Nothing reaches anything here: start with each word reaching itself, and let one way be enough, more
+            · than 0.
+            > 0 → == 1 · There may be several ways, not one exactly: more than 0.
+            (mask.float() @ seen.float()) > 0 → mask.float() @ seen.float() ; return seen → return seen > 1
+            · One way is enough: more than 0.
+            (mask.float() @ seen.float()) > 0 → mask.float() @ seen.float() ; return seen → return seen == 1
+            · There may be several ways, not one exactly: more than 0.
+            torch.eye(length, dtype=torch.bool) → torch.zeros(length, length, dtype=torch.bool)
+            · Nothing reaches anything here: start with each word reaching itself, and let one way be enough, more
+            · than 0.
             in masks: → in masks[:-1]: · The last layer is left out.
             in masks: → in masks[1:]: · The first layer is left out.
             in masks: → in [masks[0]] * len(masks):
@@ -481,7 +552,9 @@ through = Exercise(
             · All masks are joined with *or* into one for every layer; each layer has its own.
             """,
         ),
-    ).extended(_is_true_or_false, after="signature"),
+    )
+    .extended(_is_true_or_false, after="signature")
+    .extended(_many_layers),
     crashes=[
         ("addmm_impl_cpu", "Products of True and False are not defined: make numbers of them first, `.float()`."),
         ("no attribute 'float'", "`masks` is a list of tensors, one for each layer."),
@@ -570,7 +643,13 @@ slide = Exercise(
     .extended(_drops_nothing_in_evaluation, before="repeatable")
     .extended(_drops_weights),
     crashes=[
-        ("before Module.__init__() call", "A module has to set itself up before it can keep layers: what is missing?"),
+        (
+            "before Module.__init__() call",
+            (
+                "A module has to set itself up before it can keep layers: is that call there, before all else, and "
+                "with its brackets?"
+            ),
+        ),
         ("has no attribute 'dropout'", "A layer is a class: how does PyTorch write the names of classes?"),
         (
             "No module named 'nn'",
@@ -588,6 +667,8 @@ slide = Exercise(
         ),
         ("Expected size for first two dimensions of batch2", WHICH_STAY),
         ("at non-singleton dimension 0", WHICH_STAY),
+        ("t() expects a tensor with <= 2 dimensions", WHICH_STAY),
+        ("transpose() missing", "`transpose` has to be told which two dimensions change places."),
         ("Dimension out of range", "x may be a single text, without a batch: count dimensions from the end."),
         (
             "shapes cannot be multiplied",
@@ -606,4 +687,65 @@ slide = Exercise(
         """,
 )
 
-EXERCISES = [attend, shoes, gradients, mask, through, slide]
+# --- 3.7 ---
+
+
+def _name_cases() -> list[tuple]:
+    """Names in any order, of unequal numbers, not all of the numbers from 0 on; a name that stands alone."""
+    cases = []
+    for seed, (names, d) in enumerate([([0, 1, 2, 1, 0, 1], 4), ([3, 5, 3, 3, 5, 8, 8], 2), ([1, 1, 1], 5)]):
+        (vectors,) = _random(seed, (len(names), d))
+        cases.append((vectors + 3.0, torch.tensor(names)))
+    return cases
+
+
+MEANS = "same @ vectors / same.sum(dim=1, keepdim=True)"
+LESS = "vectors - means"
+control = Exercise(
+    id="3.7",
+    title="without the name",
+    reference=without_name,
+    checks=Ladder(
+        without_name,
+        _name_cases(),
+        returns=["the new vectors"],
+        differentiable=False,
+        slips=edits(
+            without_name,
+            f"""
+            {MEANS} → vectors.mean(dim=0)
+            · The mean over all vectors is taken off; each name has a mean of its own.
+            {MEANS} → vectors.mean()
+            · One number is taken off everywhere; each name has a mean of its own, a vector.
+            {MEANS} → vectors.mean(dim=1, keepdim=True)
+            · The mean runs over the numbers of a vector; it must run over the vectors of a name.
+            {MEANS} → same @ vectors · The sum over the name is taken off; divide it by how many vectors the name has.
+            {LESS} → means · This is the mean of each name; it has to be taken off the vectors.
+            {LESS} → means - vectors · The sign is turned round: the vector minus the mean of its name.
+            {LESS} → vectors + means · The mean is added; take it off.
+            {LESS} → vectors / means · The vectors are divided by the mean; take it off.
+            {LESS} → F.normalize(vectors - means, dim=-1)
+            · Each vector has got the length 1; only the mean is taken off, the cosine does the rest.
+            names[:, None] == names → names[:, None] != names
+            · The mean of the *other* names is taken off; take off that of the vector's own name.
+            same @ vectors / same.sum(dim=1, keepdim=True)
+            → (same @ vectors - vectors) / (same.sum(dim=1, keepdim=True) - 1).clamp(min=1)
+            · The vector itself is left out of its name's mean; it belongs to it.
+            """,
+        ),
+    ),
+    crashes=[
+        ("at non-singleton dimension", "Each vector needs the mean of its own name: n rows of d numbers, too."),
+        ("same dtype", "Both sides of a product must be numbers of one type: `.to(vectors.dtype)`."),
+    ],
+    nudge="Which rows of `vectors` belong to one name? `names == 3` says it for the name 3. What is their mean?",
+    sketch="""
+        result = a copy of the vectors
+        for each different name:
+            its rows: where names equals it
+            result at these rows = the vectors there minus their mean over the rows
+        return result
+        """,
+)
+
+EXERCISES = [attend, shoes, gradients, mask, through, slide, control]

@@ -1,6 +1,8 @@
 """Lesson 04: a task that asks for two things at once, and what the heads of a real encoder do."""
 
 import contextlib
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,15 +17,15 @@ from course_lib.models.attention import masked_softmax, padding_mask, split_head
 from course_lib.models.bert import Bert
 from course_lib.models.inside import gated, recorded
 from course_lib.tokenizers.wordpiece import WordPiece
-from course_lib.viz import PALETTE
+from course_lib.viz import PALETTE, curves, heatmap
 
 BUDGETS = {
     "table_steps": Budget("steps of training at the round table", cpu=400, gpu=1000, smoke=3),
     "sentences": Budget("sentences to choose a head on, and as many to test it on", cpu=60, gpu=300, smoke=8),
-    "groups": Budget("groups of four pronoun sentences to choose a head on", cpu=120, gpu=300, smoke=4),
-    "test_groups": Budget("groups of four pronoun sentences to test it on", cpu=60, gpu=300, smoke=4),
+    "groups": Budget("section 6: sentences in groups of four; groups to choose a head on", cpu=120, gpu=300, smoke=4),
+    "test_groups": Budget("section 6: groups to test the head on", cpu=60, gpu=300, smoke=4),
     "words": Budget("words of two senses to choose heads on, and as many to test them on", cpu=7, smoke=2),
-    "draws": Budget("draws of random heads, for each number of heads", cpu=5, gpu=20, smoke=2),
+    "draws": Budget("draws of random heads, for each number of heads", cpu=20, gpu=50, smoke=2),
 }
 
 
@@ -126,6 +128,24 @@ def values_hidden(model: Bert, hidden: Tensor) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def first_weight(model: Bert, weight: Tensor) -> Iterator[None]:
+    """Inside the ``with`` block each head, (layers, heads), gives the first token that weight, whatever the query asks.
+
+    The other weights are multiplied by one number, so that all sum to 1.
+    """
+
+    def fix(_module: nn.Module, _inputs: tuple, weights: Tensor, row: Tensor) -> Tensor:
+        first = row[None, :, None, None].expand(len(weights), -1, weights.shape[2], 1)  # (batch, heads, queries, 1)
+        rest = weights[..., 1:]
+        return torch.cat([first, rest * (1 - first) / rest.sum(dim=-1, keepdim=True).clamp_min(1e-9)], dim=-1)
+
+    with contextlib.ExitStack() as hooks:
+        for block, row in zip(model.stack.blocks, weight, strict=True):
+            hooks.enter_context(block.attention.weights.register_forward_hook(functools.partial(fix, row=row)))
+        yield
+
+
 def even_weights(ids: Tensor, lengths: Tensor) -> Tensor:
     """One head that spreads its attention evenly over the tokens: (batch, 1, queries, keys)."""
     token = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]  # (batch, length)
@@ -185,6 +205,37 @@ def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> tuple[fl
     return by_value, by_key
 
 
+@torch.no_grad()
+def moved_if_fixed(model: Bert, ids: Tensor, lengths: Tensor, weight: Tensor) -> float:
+    """How far the words' last hidden states move, 1 − cosine, if [CLS] gets a fixed weight; see `first_weight`."""
+    before = recorded(model, "blocks", ids, lengths)[-1]  # (batch, length, d)
+    with first_weight(model, weight):
+        after = recorded(model, "blocks", ids, lengths)[-1]
+    far = 1 - nn.functional.cosine_similarity(before, after, dim=-1)  # (batch, length)
+    return far[words_of(ids, lengths)].mean().item()
+
+
+@torch.no_grad()
+def sink_scores(model: Bert, part: "Senses", weight: Tensor) -> dict[str, Tensor]:
+    """How often the same sense is nearer, (sentences), with [CLS] as it is and changed; weight as in `first_weight`."""
+    first = torch.zeros_like(part.ids, dtype=torch.bool)
+    first[:, 0] = True
+    seen = (torch.arange(part.ids.shape[1], device=part.ids.device) < part.lengths[:, None]) & ~first
+    changes = {
+        "untouched": (contextlib.nullcontext(), part.lengths),
+        "value hidden": (values_hidden(model, first), part.lengths),
+        "weight fixed": (first_weight(model, weight), part.lengths),
+        "key masked": (contextlib.nullcontext(), seen),
+    }
+    scores = {}
+    for name, (change, mask) in changes.items():
+        with change:
+            states = recorded(model, "blocks", part.ids, mask)[-1]  # (sentences, length, d)
+        vectors = states[torch.arange(len(states)), part.place]
+        scores[name] = nearer(vectors, part.same, part.other).cpu()
+    return scores
+
+
 def some_groups(rows, count: int, seed: int, device: torch.device | str) -> tuple[list[str], Tensor]:
     """``count`` groups of four sentences of the corpus ``coreference``, drawn by the seed.
 
@@ -211,16 +262,48 @@ def nouns_instead(sentences: list[str]) -> list[str]:
     return [" ".join(NOUNS_INSTEAD.get(word, word) for word in text.split()) for text in sentences]
 
 
-def five_cases(rows: Sequence[dict], sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor, int]]:
-    """The sentences with pronouns, with nouns instead, and `reflexives`: name → sentences, places, size of a group."""
-    cases = {"pronoun": (sentences, places, 4), "noun instead": (nouns_instead(sentences), places, 4)}
+def five_cases(rows: Sequence[dict], sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor]]:
+    """The sentences with pronouns, with nouns instead, and `reflexives`: name → sentences, places."""
+    cases = {"pronoun": (sentences, places), "noun instead": (nouns_instead(sentences), places)}
     made, where = reflexives(rows, both_match=False)
-    cases["himself, one matches"] = (made, torch.tensor(where, device=places.device) + 1, 2)
+    cases["himself, one matches"] = (made, torch.tensor(where, device=places.device) + 1)
     made, where = reflexives(rows)
     where = torch.tensor(where, device=places.device) + 1
     for start, name in enumerate(("near", "said")):
-        cases[f"himself, both: {name}"] = (made[start::2], where[:, start::2], 1)
+        cases[f"himself, both: {name}"] = (made[start::2], where[:, start::2])
     return cases
+
+
+def limits_of_cases(right: dict[str, Tensor], seed: int) -> dict[str, tuple[float, float]]:
+    """The bootstrap intervals of the `five_cases`, each (sentences): groups are drawn anew, or nouns."""
+    limits = {}
+    for name, each in right.items():
+        if name.startswith("himself, both"):
+            limits[name] = interval_over_nouns(each.view(-1, 2).mean(dim=1), seed)
+        else:
+            size = 2 if name == "himself, one matches" else 4  # of a group
+            limits[name] = interval(each.view(-1, size).mean(dim=1), torch.Generator().manual_seed(seed))
+    return limits
+
+
+def in_both_orders(first: dict[str, Tensor], seed: int) -> str:
+    """Which noun is preferred in both orders of a pair, *the king … the boy* and *the boy … the king*.
+
+    first: name → (pairs, orders), 1 where the noun in the first place is preferred.
+    """
+    lines = []
+    for name, each in first.items():
+        once = {
+            "the same noun": (each[:, 0] != each[:, 1]).float(),
+            "the first place": each[:, 0] * each[:, 1],
+            "the second place": (1 - each[:, 0]) * (1 - each[:, 1]),
+        }
+        told = []
+        for what, pairs in once.items():
+            low, high = interval_over_nouns(pairs, seed)
+            told.append(f"{what} {pairs.mean():.2f} ({low:.2f} to {high:.2f})")
+        lines.append(f"{name}, in both orders: {', '.join(told)}")
+    return "\n".join(lines)
 
 
 def three_questions(sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor]]:
@@ -241,11 +324,14 @@ def reflexives(rows: Sequence[dict], both_match: bool = True) -> tuple[list[str]
     rows: of the corpus ``coreference``, for their nouns. *the king near the boy hurt himself* means the king,
     *the king said the boy hurt himself* the boy: both nouns match the pronoun. If not ``both_match``, only the one that
     is meant does: *the king near the queen hurt himself*, *the king said the queen hurt herself*.
+    If both match, all pairs of nouns come, in the order of `itertools.combinations`, the men's first, each in both
+    orders.
     """
     men, women = ({row["antecedent"] for row in rows if row["pronoun"] == pronoun} for pronoun in ("he", "she"))
     men, women = [(noun, "himself") for noun in sorted(men)], [(noun, "herself") for noun in sorted(women)]
     if both_match:
-        pairs = [pair for nouns in (men, women) for pair in zip(nouns, nouns[1:] + nouns[:1], strict=True)]
+        once = [pair for nouns in (men, women) for pair in itertools.combinations(nouns, 2)]
+        pairs = [ordered for pair in once for ordered in (pair, pair[::-1])]
     else:
         pairs = [*zip(men, women, strict=False), *zip(women, men, strict=False)]
     sentences = []
@@ -302,14 +388,22 @@ def margin(vectors: Tensor, same: Tensor, other: Tensor) -> Tensor:
 
 
 def two_senses(tokenizer: WordPiece, device: torch.device | str) -> tuple[list[str], Callable[..., Senses]]:
-    """The words of the corpus ``senses``, and a function from words to their sentences, ``each`` of either sense."""
+    """The words of the corpus ``senses``, and a function from words to their sentences.
+
+    Of either sense it takes ``each`` sentences, of six; which of them, the ``seed`` says.
+    """
     rows = [row for split in ("train", "test") for row in data.load("senses", split, quiet=True)]
     found: dict[str, dict[str, list[dict]]] = {}
     for row in rows:
         found.setdefault(row["word"], {}).setdefault(row["sense"], []).append(row)
 
-    def sentences_with(words: Sequence[str], each: int = 6) -> Senses:
-        chosen = [row for word in words for rows_of_sense in found[word].values() for row in rows_of_sense[:each]]
+    def sentences_with(words: Sequence[str], each: int = 6, seed: int = 0) -> Senses:
+        generator = torch.Generator().manual_seed(seed)
+        chosen = []
+        for word in words:
+            for of_sense in found[word].values():
+                order = torch.randperm(len(of_sense), generator=generator)[:each]
+                chosen += [of_sense[i] for i in order.tolist()]
         return read_senses(tokenizer, chosen, device)
 
     return sorted(found), sentences_with
@@ -329,6 +423,61 @@ def interval(each: Tensor, generator: torch.Generator, draws: int = 2000) -> tup
     drawn = torch.randint(len(each), (draws, len(each)), generator=generator)
     low, high = each[drawn].mean(dim=1).quantile(torch.tensor([0.025, 0.975])).tolist()
     return low, high
+
+
+def interval_over_nouns(each: Tensor, seed: int, times: int = 2000) -> tuple[float, float]:
+    """The bootstrap interval of a mean over all pairs of men's nouns and all pairs of women's: each (pairs).
+
+    Drawn anew are the nouns, since a noun stands in many pairs: a pair counts as often as both its nouns came together.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    nouns = round((1 + (1 + 4 * len(each)) ** 0.5) / 2)  # of either sex: n(n − 1) pairs in all
+    one, other = torch.combinations(torch.arange(nouns)).T  # (pairs / 2) each
+    total = torch.zeros(2, times)  # how often pairs came; and what they add up to
+    for half in each.view(2, -1):
+        drawn = torch.randint(nouns, (times, nouns), generator=generator)
+        came = nn.functional.one_hot(drawn, nouns).sum(dim=1)  # (times, nouns)
+        together = (came[:, one] * came[:, other]).float()  # (times, pairs / 2)
+        total += torch.stack([together.sum(dim=1), together @ half])
+    low, high = (total[1] / total[0]).quantile(torch.tensor([0.025, 0.975])).tolist()
+    return low, high
+
+
+def interval_of_ratio(above: Tensor, below: Tensor, words: int, seed: int, times: int = 2000) -> tuple[float, float]:
+    """The bootstrap interval of mean(above) / mean(below), both (sentences): words are drawn anew, for both at once."""
+    chosen = torch.randint(words, (times, words), generator=torch.Generator().manual_seed(seed))
+    means = [each.view(words, -1).mean(dim=1)[chosen].mean(dim=1) for each in (above, below)]
+    low, high = (means[0] / means[1]).quantile(torch.tensor([0.025, 0.975])).tolist()
+    return low, high
+
+
+def off_zero_by_luck(costs: Tensor, words: int, seed: int, times: int = 40) -> float:
+    """How many of the intervals of costs, (heads, sentences), would lie beside 0 if no head mattered.
+
+    Where none matters, a word could as well have had the opposite of all its costs: signs of the words are drawn.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    each = costs.view(len(costs), words, -1).mean(dim=-1)  # (heads, words)
+    chosen = torch.randint(words, (400, words), generator=generator)
+    ends = torch.tensor([0.025, 0.975])
+    found = 0.0
+    for _ in range(times):
+        signs = 2.0 * torch.randint(2, (words,), generator=generator) - 1
+        low, high = (each * signs)[:, chosen].mean(dim=-1).quantile(ends, dim=1)
+        found += ((low > 0) | (high < 0)).sum().item() / times
+    return found
+
+
+def mean_slope(loss: Callable, gates: Tensor, examples: Sequence) -> Tensor:
+    """The mean over the examples of ∂ loss / ∂ gate with its sign, of the gates' shape."""
+    tried = gates.clone().requires_grad_()
+    return sum(torch.autograd.grad(loss(tried, example), tried)[0] for example in examples) / len(examples)
+
+
+def rank_correlation(one: Tensor, other: Tensor) -> float:
+    """Spearman's rank correlation of two rows of numbers, flattened; no two numbers of a row alike, or nearly none."""
+    ranks = [each.detach().cpu().flatten().argsort().argsort().float() for each in (one, other)]
+    return torch.corrcoef(torch.stack(ranks))[0, 1].item()
 
 
 def interval_over_words(difference: Tensor, words: int, seed: int, times: int = 2000) -> tuple[float, float]:
@@ -390,14 +539,39 @@ def gains(on_nouns: dict[str, Tensor], on_cls: dict[str, Tensor], head: int) -> 
 
 
 def draw_moves(ax: Axes, moves: dict[str, dict[str, float]]) -> None:
-    """How far the words move by two interventions, each ``{token: distance}``, on a scale of powers of ten."""
-    for (name, each), marker, up in zip(moves.items(), "os", (-12, 7), strict=True):
-        ax.plot(list(each.values()), list(each), marker, label=name)
+    """How far the words move by some interventions, each ``{token: distance}``, on a scale of powers of ten."""
+    rows = list(next(iter(moves.values())))  # the tokens
+    for (name, each), marker, down in zip(moves.items(), "os^", (-0.22, 0.22, 0.0), strict=False):
+        ax.plot(list(each.values()), [rows.index(token) + down for token in each], marker, label=name)
         for token, far in each.items():
-            ax.annotate(f"{far:.2f}", (far, token), (0, up), textcoords="offset points", ha="center", fontsize=10)
-    ax.set(xscale="log", xlim=(0.1, 200), ylim=(2.6, -0.6))
+            place = (far, rows.index(token) + down)
+            ax.annotate(f"{far:.2f}", place, (7, 0), textcoords="offset points", va="center", fontsize=10)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set(xscale="log", xlim=(0.1, 400), ylim=(len(rows) - 0.5, -0.5))
     ax.set(title="the words move by", xlabel="100 · (1 − cosine), log scale")
-    ax.legend(loc="center right")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.28), ncols=1)
+
+
+def draw_preferences(ax: Axes, often: Tensor) -> None:
+    """How often each head prefers the antecedent, (layers, heads): white is a coin."""
+    heatmap(ax, often.cpu() - 0.5, None, None, "how often each head prefers it", "head", "layer", 0.5, numbers=False)
+    ax.images[0].colorbar.set_ticks([-0.5, 0.0, 0.5], labels=["0", "0.5", "1"])
+
+
+def draw_kept(
+    ax: Axes, lines: dict[str, tuple], alone: tuple[int, float, str], with_all: float, counts: Sequence[int]
+) -> None:
+    """Scores of some heads only: lines as `curves` takes them, one mark ``alone``, and the score of all heads."""
+    curves(ax, lines, x="heads kept, of 72", y="same sense is nearer", legend=None)
+    for line, style in zip(ax.lines, ("-", "--", "-.", ":"), strict=False):
+        line.set_linestyle(style)
+    count, score, name = alone
+    ax.plot([count], [score], "*", markersize=13, color="black", label=name)
+    ax.axhline(with_all, color="black", linestyle=":", label="all 72 heads")
+    ax.axhline(0.5, color="#808080", linestyle="--", label="chance")
+    ax.fill_between([], [], color="#808080", alpha=0.3, label="band: lowest to highest draw")
+    ax.set_xticks(counts, [str(each) for each in counts])
+    ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
 
 
 def draw_intervals(ax: Axes, each: dict[str, Tensor], limits: dict[str, tuple[float, float]], title: str) -> None:
@@ -408,7 +582,7 @@ def draw_intervals(ax: Axes, each: dict[str, Tensor], limits: dict[str, tuple[fl
         ax.errorbar(share, row, xerr=[[share - low], [high - share]], fmt="o", color=PALETTE[0], capsize=4)
     ax.axvline(0.5, color="#808080", linestyle="--")
     ax.set_yticks(range(len(each)), [f"{name}  {each[name].mean():.2f}" for name in each])
-    ax.set(xlim=(0, 1.05), ylim=(len(each) - 0.5, -0.5), xlabel="95 % interval; dashed: a coin", title=title)
+    ax.set(xlim=(0, 1.05), ylim=(len(each) - 0.5, -0.5), xlabel="with 95 % intervals; dashed: a coin", title=title)
 
 
 def draw_costs(ax: Axes, means: Tensor, limits: Tensor, heads: int = 12) -> None:

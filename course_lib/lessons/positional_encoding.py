@@ -1,6 +1,7 @@
 """Lesson 05: a head set by hand, a control for a table, an encoder with other positions, tasks that ask for places."""
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -35,8 +36,8 @@ def look_back_head(symbols: int, d: int, back: int, sharpness: float) -> tuple[T
     return W_Q, W_K, W_V
 
 
-def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
-    r"""Random rows that change as slowly as those of a table: a weighted mean of noise. Both (length, d) → (length, d)
+def smooth_on_average(table: Tensor, noise: Tensor) -> Tensor:
+    r"""Random rows that change as slowly as those of a table, on average. Both (length, d) → (length, d)
 
     With weights $e^{-(i-j)^2 / 2w^2}$ rows at a distance k have the cosine $e^{-k^2 / 4w^2}$, on average; w is chosen
     so that for neighbours it is that of the table's rows, after their mean is taken off.
@@ -48,6 +49,43 @@ def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
     weights = torch.exp(-((place[:, None] - place) ** 2) / (2 * width**2))  # (length, length)
     weights = weights / weights.norm(dim=1, keepdim=True)  # so that the variance stays 1
     return weights @ noise
+
+
+def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
+    r"""Random columns, each as smooth as its own column of a table, from noise. Both (length, d) → (length, d)
+
+    How alike neighbours in a column are is its autocorrelation at distance 1, c, after the column's mean is taken off;
+    it must lie between 0 and 1. With weights in proportion to $c^{2 (i-j)^2}$ two entries of the new column at a
+    distance k have the correlation $c^{k^2}$, on average, so neighbours have c.
+    """
+    centred = table - table.mean(dim=0)
+    alike = (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0)  # (d)
+    place = torch.arange(len(noise)).to(noise)
+    columns = []
+    for c, column in zip(alike, noise.T, strict=True):
+        weights = c ** (2 * (place[:, None] - place) ** 2)  # (length, length)
+        weights = weights / weights.norm(dim=1, keepdim=True)  # so that the variance stays 1
+        columns.append(weights @ column)
+    return torch.stack(columns, dim=1)
+
+
+def best_symmetric(X: Tensor, Y: Tensor) -> Tensor:
+    """The symmetric matrix S for which X S is nearest to Y: it mixes and stretches, and cannot turn.
+
+    X, Y (rows, d) → (d, d)
+    """
+    strengths, axes = torch.linalg.eigh(X.T @ X)
+    both = axes.T @ (X.T @ Y + Y.T @ X) @ axes
+    return axes @ (both / (strengths[:, None] + strengths)) @ axes.T
+
+
+def hand_returns(distance: Tensor, back: int, period: float, within: float) -> Tensor:
+    """Does a hand stand within an angle (in radians) of where it stands at distance ``back``? Shaped as ``distance``.
+
+    It goes once round in ``period`` places.
+    """
+    turns = (distance - back) / period
+    return 2 * math.pi * (turns - turns.round()).abs() < within
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
-"""Lesson 01: sentences with a blank, tables of counts, symbols to keep, what a reader looks back at, set weights."""
+"""Lesson 01: sentences with a blank, tables of counts, symbols to keep, what a reader looks back at, answer keys."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import torch
@@ -8,9 +9,12 @@ from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course_lib import viz
 from course_lib.data.tasks import CUE, SYMBOLS, VOCABULARY
 from course_lib.lab.budgets import Budget
 from course_lib.measure.instruments import seconds
+from course_lib.measure.metrics import accuracy
+from course_lib.measure.stored import stored_runs
 from course_lib.tokenizers import Vocabulary
 
 BUDGETS = {
@@ -23,7 +27,7 @@ BUDGETS = {
     "agreement_steps": Budget("steps of each training on agreement", cpu=300, smoke=2),
     "keep_steps": Budget("steps of a short and of a long training to keep 12 bits", cpu=(600, 2400), smoke=(2, 4)),
     "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, smoke=60),
-    "clip_runs": Budget("random beginnings of these runs", cpu=4, gpu=8, smoke=1),
+    "clip_runs": Budget("random beginnings of these runs", cpu=6, gpu=8, smoke=1),
     "copy_steps": Budget("steps of training of each copier", cpu=400, smoke=2),
     "lengths": Budget("lengths at which the two layers are timed", cpu=(32, 128, 512, 1024), smoke=(32, 64)),
 }
@@ -34,7 +38,6 @@ PEOPLE = ["he", "she", "tom", "anna"]
 FOODS = ["cake", "bread", "apple", "cheese", "pie", "egg", "pear", "fish"]
 TOOLS = ["fork", "knife", "spoon", "napkin"]
 ROOMS = ["kitchen", "garden", "park", "hall"]
-DISHES = ["plate", "tray", "cloth", "bowl"]
 OPENERS = ["well", "so", "then", "now", "yes", "today", "later", "again"]
 PREPOSITIONS = ["with", "in", "on", "under"]
 LATEST = 6  # words before a sentence, at most
@@ -49,8 +52,8 @@ def _sentences() -> list[tuple[str, str, bool]]:
         made += [
             (f"{who} ate the {food} ⟨M⟩ the {TOOLS[j]}", "with", new),
             (f"{who} ate the {food} ⟨M⟩ the {ROOMS[j]}", "in", new),
-            (f"{who} put the {food} ⟨M⟩ the {DISHES[j]}", "on", new),
-            (f"{who} put the {DISHES[j]} ⟨M⟩ the {food}", "under", new),
+            (f"{who} put the {food} ⟨M⟩ the {TOOLS[j]}", "on", new),
+            (f"{who} put the {TOOLS[j]} ⟨M⟩ the {food}", "under", new),
         ]
     return made
 
@@ -100,6 +103,14 @@ def _filled_up(core: Tensor, start: Tensor, before: Tensor) -> tuple[Tensor, Ten
     return words, lengths
 
 
+def last_word_alone() -> float:
+    """Of the new sentences, the share that a table fills right which knows for each last word what is missing most."""
+    (words, answers), (new_words, new_answers) = ENCODED[False], ENCODED[True]
+    counts = torch.zeros(len(BLANK_WORDS), len(PREPOSITIONS))
+    counts.index_put_((words[:, -1], answers), torch.ones(len(words)), accumulate=True)
+    return (counts[new_words[:, -1]].argmax(dim=-1) == new_answers).float().mean().item()
+
+
 def one_blank(sentence: str) -> tuple[Tensor, Tensor]:
     """One sentence as `blanks` draws them: words (1, 13) and length (1)."""
     ids = BLANK_WORDS.encode(sentence.split())
@@ -122,6 +133,8 @@ class AtTheBlank(nn.Module):
     def forward(self, words: Tensor, lengths: Tensor) -> Tensor:
         states, _ = self.rnn(self.embed(words))  # (batch, 13, 32), or 64: from the left, then from the right
         at_blank = states[words == BLANK]  # (batch, 32 or 64)
+        if self.how == "right to left":
+            at_blank = at_blank[:, 32:]  # of a single layer: these states have seen nothing on the left
         if self.how == "summed":
             at_blank = at_blank[:, :32] + at_blank[:, 32:]
         if self.how == "learned":
@@ -250,12 +263,21 @@ def forget_gate(reader: nn.Module, tokens: Tensor) -> Tensor:
     return torch.sigmoid(from_input + from_state).mean(dim=(0, 1))
 
 
-def memory(reader: nn.Module, tokens: Tensor) -> str:
-    """What a `Classifier`'s memory hangs on: the spectral radius of U, or how open the LSTM's forget gates are."""
+def largest_factor(reader: nn.Module, tokens: Tensor) -> float:
+    """The most that one step multiplies a `Classifier`'s memory by: the spectral radius of U; of an LSTM, its most open
+    forget gate, on average over all tokens (batch, length)."""
     if isinstance(reader.network, nn.RNN):
-        return f"spectral radius {torch.linalg.eigvals(reader.network.weight_hh_l0).abs().max():.1f}"
-    gates = forget_gate(reader, tokens)
-    return f"most open of {len(gates)} forget gates {gates.max():.2f}"
+        return torch.linalg.eigvals(reader.network.weight_hh_l0.detach()).abs().max().item()
+    return forget_gate(reader, tokens).max().item()
+
+
+def watch(reader: nn.Module, tokens: Tensor, answers: Tensor) -> dict[str, float]:
+    """What a `Classifier` is asked while it learns."""
+    return {
+        "ratio": far_over_near(reader, tokens),
+        "accuracy": accuracy(reader, tokens, answers).mean().item(),
+        "factor": largest_factor(reader, tokens),
+    }
 
 
 # --- rivals ---
@@ -302,6 +324,14 @@ class Copier(nn.Module):
         return self.output(states)
 
 
+@torch.no_grad()
+def bits_by_place(copier: nn.Module, symbols: Tensor) -> Tensor:
+    """At least so many bits of the symbol at each place have passed, on average: (batch, length) → (length)."""
+    logits = copier(symbols)  # (batch, length, 8)
+    nats = F.cross_entropy(logits.transpose(1, 2), symbols, reduction="none").mean(dim=0)  # (length)
+    return math.log2(SYMBOLS) - nats.cpu() / math.log(2)
+
+
 # --- figures and time ---
 
 
@@ -312,10 +342,59 @@ def log_axis(ax: Axes, ticks: Sequence[int]) -> None:
     ax.minorticks_off()
 
 
+def draw_dots(ax: Axes, rows: Mapping[str, Sequence[float]], chance: float) -> None:
+    """A row for each name, in it a dot for each value, one below the other; dashed: chance."""
+    for row, values in enumerate(rows.values()):
+        heights = torch.linspace(row - 0.2, row + 0.2, len(values)) if len(values) > 1 else [row]
+        ax.plot(values, heights, "o", color=viz.PALETTE[0])
+    ax.axvline(chance, color="#666666", linestyle="--")
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_ylim(len(rows) - 0.5, -0.5)  # the first on top
+
+
+def draw_watched(axes: Sequence[Axes], watched: Mapping[str, Mapping]) -> None:
+    """What `watch` has found, {name: {key: (steps, values)}}; dotted: far equals near, chance, a factor of 1."""
+    panels = {
+        "ratio": ("gradient, far over near", 1, None),
+        "accuracy": ("accuracy", 1 / SYMBOLS, "above"),
+        "factor": ("largest factor of a step", 1, None),
+    }
+    for ax, (key, (y, mark, legend)) in zip(axes, panels.items(), strict=True):
+        lines = {name: found[key] for name, found in watched.items()}
+        viz.curves(ax, lines, x="training step", y=y, legend=legend)
+        ax.axhline(mark, color="#666666", linestyle=":")
+    axes[0].set_yscale("log")
+
+
+def draw_bits(axes: Sequence[Axes], lengths: Sequence[int], passed: Mapping, by_place: Mapping) -> None:
+    """Bits that pass, against bits offered and by place; dotted: the stored runs of 1600 batches."""
+    total_ax, place_ax = axes
+    offered, places = [3 * length for length in lengths], range(1, max(lengths) + 1)
+    total_ax.plot([0, offered[-1]], [0, offered[-1]], color="#666666", linestyle="--")
+    totals = {name: (offered, bits) for name, bits in passed.items()}
+    viz.curves(total_ax, totals, x="bits offered (dashed: all pass)", y="bits that pass", legend="above")
+    shares = {name: (places, bits) for name, bits in by_place.items()}
+    viz.curves(place_ax, shares, x=f"place of the symbol, of {places[-1]}", y="bits that pass, of 3", legend=None)
+    stored = stored_runs("recurrent", "copiers")
+    for line in place_ax.get_lines():
+        name = line.get_label()
+        if (name, 1600, "place 1 of 20") in stored:
+            total = [stored[name, 1600, f"{length} symbols"] for length in lengths]
+            place = [stored[name, 1600, f"place {place} of 20"] for place in places]
+            total_ax.plot(offered, torch.tensor(total).mean(dim=1), ":", color=line.get_color())
+            place_ax.plot(places, torch.tensor(place).mean(dim=1), ":", color=line.get_color())
+    total_ax.set(ylim=(0, 63), xticks=offered)
+    place_ax.set(ylim=(0, 3.1), xticks=(1, 5, 10, 15, 20), title="dotted: 1600 batches, stored")
+
+
 def milliseconds(lengths: Sequence[int], device: torch.device) -> dict[str, list[float]]:
-    """Of a recurrent layer and of attention, forward and backward, 8 sequences of each length, 64 numbers a token."""
+    """Of a recurrent layer and of one head of attention, each with all its weights, forward and backward.
+
+    8 sequences of each length, 64 numbers a token.
+    """
     rnn = nn.RNN(64, 64, batch_first=True).to(device)
-    layers = {"Elman": lambda x: rnn(x)[0], "attention": lambda x: F.scaled_dot_product_attention(x, x, x)}
+    head = nn.MultiheadAttention(64, num_heads=1, batch_first=True).to(device)
+    layers = {"Elman": lambda x: rnn(x)[0], "attention": lambda x: head(x, x, x, need_weights=False)[0]}
     taken = {name: [] for name in layers}
     for length in lengths:
         x = torch.randn(8, length, 64, device=device, requires_grad=True)
@@ -347,3 +426,12 @@ def scaled_to_keep(U: Tensor, share: float, steps: int) -> Tensor:
     wanted = share ** (1 / steps)
     radius = torch.linalg.eigvals(U).abs().max()
     return U * wanted / radius
+
+
+def lowered_rate(rate: float, norms: Tensor, max_norm: float) -> float:
+    """The learning rate at which unclipped steps are on average as long as the clipped ones were.
+
+    ``norms`` (steps): the gradient norms of the clipped run, before clipping; ``rate``: its learning rate.
+    """
+    taken = rate * norms.clamp(max=max_norm)  # (steps): how far each step went
+    return (taken.mean() / norms.mean()).item()

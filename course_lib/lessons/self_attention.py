@@ -1,4 +1,4 @@
-"""Lesson 03: shoes that find their partners, the gradient of attention by hand, what reaches what through layers."""
+"""Lesson 03: shoes that find their partners, attention's gradient by hand, what reaches what, who a vector is about."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,11 @@ from torch.nn import functional as F
 
 from course_lib import viz
 from course_lib.lab.budgets import Budget
-from course_lib.measure.instruments import operations, price
+from course_lib.measure.instruments import bytes_kept, operations, seconds, serial_depth
 from course_lib.models.attention import SelfAttention, padding_mask
 from course_lib.models.bert import Bert
 from course_lib.models.inside import recorded
+from course_lib.tokenizers import WordPiece
 
 BUDGETS = {
     "steps": Budget("steps of each training of a head", cpu=150, gpu=300, smoke=2),
@@ -78,6 +79,16 @@ class SlideAttention(nn.Module):
         return self.dropout(weights) @ v
 
 
+def without_name(vectors: Tensor, names: Tensor) -> Tensor:
+    """Each vector without what all vectors of its name have in common: the mean over its name is taken off.
+
+    vectors (n, d), names (n): whole numbers, equal where the name is the same → (n, d)
+    """
+    same = (names[:, None] == names).to(vectors.dtype)  # (n, n): 1 where two vectors belong to one name
+    means = same @ vectors / same.sum(dim=1, keepdim=True)  # (n, d): the mean over the vector's own name
+    return vectors - means
+
+
 def interval_by_group(values: Tensor, groups: Tensor, draws: int = 10_000) -> tuple[float, float]:
     """95 % interval of the mean by a bootstrap that draws whole groups: items of one group may go together.
 
@@ -113,26 +124,45 @@ def nearest_is_right(vectors: Tensor, labels: Tensor, groups: Tensor) -> Tensor:
     """Leave one group out: 1 where the nearest vector of another group, by cosine, has the same label, else 0.
 
     vectors (n, d), labels (n), groups (n) → (n). Where several are equally near, the share of them with that label.
+    In float64: the vectors of [CLS] are so alike that their cosines differ by less than float32 can tell.
     """
-    unit = F.normalize(vectors, dim=-1)
+    lengths = vectors.double().norm(dim=-1, keepdim=True)
+    unit = vectors.double() / lengths.clamp(min=1e-7)  # a vector that is 0 but for rounding stays so
     cosines = (unit @ unit.T).masked_fill(groups[:, None] == groups, -2.0)
-    nearest = cosines > cosines.amax(dim=-1, keepdim=True) - 1e-5
+    nearest = cosines > cosines.amax(dim=-1, keepdim=True) - 1e-10
     same = labels[:, None] == labels
     return (nearest & same).sum(dim=-1) / nearest.sum(dim=-1)
 
 
-@torch.no_grad()
-def means_of_words(encoder: Bert, ids: Tensor, lengths: Tensor, word: int) -> tuple[Tensor, Tensor]:
-    """What the table of word vectors alone tells: the mean of all other words, and of those after ``word the``.
+# What is broken in each of the sixty sentences, in their order.
+OBJECTS = (
+    *("vase", "window", "cup", "mirror", "plate", "bottle", "lamp", "glass", "toy", "legs", "pencil", "eggs"),
+    *("record", "time", "mark", *["record"] * 4, "streak", *["record"] * 4),
+    *("law", "rules", "limit", "contract", "treaty", "promise", "code", "agreement", "laws", "rules", "oath", "terms"),
+    *("news", "news", "story", "news", "scandal", "news", "news", "story", "news", "news", "story", "news"),
+    *("silence", "silence", "ice", "spell", "monotony", "silence", "ice", "tension", "quiet", "silence"),
+    *("deadlock", "boredom"),
+)
 
-    ids (texts, longest), lengths (texts) → two times (texts, d). [CLS] and [SEP] are no words.
+
+@torch.no_grad()
+def without_attention(encoder: Bert, tokenizer: WordPiece, sentences: Sequence[str], word: int) -> dict[str, Tensor]:
+    """What the table of word vectors alone tells of each sentence with ``word the …``, (texts, d) each.
+
+    The mean of all other words, the mean of those after ``word the``, and the object alone. [CLS] and [SEP] are no
+    words; an object that the vocabulary lacks is the mean of its pieces.
     """
+    ids, lengths = tokenizer.encode_all(sentences)
     table = encoder.embed(ids)  # (texts, longest, d)
     places = torch.arange(ids.shape[1])
     here = (ids == word).float().argmax(dim=1)[:, None]  # (texts, 1)
     others = (places > 0) & (places < lengths[:, None] - 1) & (places != here)  # (texts, longest)
     after = others & (places > here + 1)
-    return tuple((table * which[..., None]).sum(dim=1) / which.sum(dim=1, keepdim=True) for which in (others, after))
+    all_words, words_after = (
+        (table * which[..., None]).sum(dim=1) / which.sum(dim=1, keepdim=True) for which in (others, after)
+    )
+    objects = torch.stack([encoder.embed(tokenizer.encode(name)[None, 1:-1])[0].mean(dim=0) for name in OBJECTS])
+    return {"mean of all words": all_words, "mean of words after": words_after, "object alone": objects}
 
 
 class Convolution(nn.Conv1d):
@@ -160,16 +190,29 @@ def operations_beside_slide(d: int = 1000) -> dict[str, list[str]]:
     return rows
 
 
-def prices_of_layers(length: int, d: int) -> dict[str, tuple[int, float, float]]:
+def prices_of_layers(length: int, d: int, repeats: int = 7) -> dict[str, tuple[int, float, float]]:
     """Operations, milliseconds forward and megabytes kept for the backward pass, of each layer and of one fused.
 
-    The parameters, which are there anyway, do not count as kept.
+    The parameters, which are there anyway, do not count as kept. The time is the shortest of ``repeats``.
     """
     x, layers = torch.randn(1, length, d), three_layers(d)
     parameters = [parameter for layer in layers.values() for parameter in layer.parameters()]
     head = layers["attention"]
     layers["fused"] = lambda x: F.scaled_dot_product_attention(head.Q(x)[None], head.K(x)[None], head.V(x)[None])
-    return {name: price(lambda layer=layer: layer(x), besides=parameters) for name, layer in layers.items()}
+    prices = {}
+    for name, layer in layers.items():
+        with torch.no_grad():
+            count = operations(lambda layer=layer: layer(x))
+            milliseconds = 1000 * seconds(lambda layer=layer: layer(x), repeats)
+        prices[name] = (count, milliseconds, bytes_kept(lambda layer=layer: layer(x), parameters) / 1e6)
+    return prices
+
+
+def depths_of_layers(length: int, d: int) -> dict[str, int]:
+    """The longest chain of operations of which each waits for the one before, of each of the three layers."""
+    x = torch.randn(1, length, d)
+    made = {name: layer(x) for name, layer in three_layers(d).items()}
+    return {name: serial_depth(y[0] if isinstance(y, tuple) else y) for name, y in made.items()}
 
 
 def draw_matrix(
@@ -204,39 +247,108 @@ def draw_head(
     products = made[0] @ made[1].T
     draw_matrix(axes[2, 0], "Q · Kᵀ (4, 4)", products, words, words)
     draw_matrix(axes[2, 1], "→ / √2: scores (4, 4)", products / math.sqrt(2), words, words)
-    draw_matrix(axes[2, 2], "→ softmax: weights", weights, words, words)
+    draw_matrix(axes[2, 2], "→ softmax (4, 4)", weights, words, words)
     draw_matrix(axes[2, 3], "→ · V: output (4, 2)", output, words, kinds)
+    for ax in axes.flat:
+        if ax.images:
+            _signed(ax)
 
 
-def draw_by_width(ax: Axes, lines: Mapping[str, Sequence], sizes: Sequence[int], y: str, level: float | None) -> None:
+def _signed(ax: Axes) -> None:
+    """The map of signed numbers on a matrix that has none below 0: orange is above 0 in every drawing then."""
+    image = ax.images[0]
+    values = image.get_array()
+    image.set(cmap="PuOr_r", clim=(-float(abs(values).max()), float(abs(values).max())))
+    for number in ax.texts:
+        column, row = (round(place) for place in number.get_position())
+        red, green, blue, _ = image.to_rgba(values[row, column])
+        number.set_color("white" if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.18 else "#222222")
+
+
+def draw_gradients(
+    axes: Any, scaled: Mapping[int, Sequence[Tensor]], unscaled: Mapping[int, Sequence[Tensor]]
+) -> dict[str, list[float]]:
+    """Four panels (2, 2) against the width, from width → (largest weights, norms on scores, norms on queries).
+
+    Largest weight; how the gradient on scores, and that on queries, changes without the scale (mean and median);
+    the part of the tenth with the largest gradients. Returns the lines of the two ratios.
+    """
+    widths = list(scaled)
+    weights = {
+        "not scaled": [unscaled[d][0].median() for d in widths],
+        "divided by √d": [scaled[d][0].median() for d in widths],
+    }
+    top = {
+        "not scaled": [part_of_top_tenth(unscaled[d][2]) for d in widths],
+        "divided by √d": [part_of_top_tenth(scaled[d][2]) for d in widths],
+    }
+    ratios: dict[str, dict[str, list[float]]] = {}
+    for i, part in ((1, "scores"), (2, "queries")):
+        ratios[part] = {
+            "mean": [float(unscaled[d][i].mean() / scaled[d][i].mean()) for d in widths],
+            "median": [float(unscaled[d][i].median() / scaled[d][i].median()) for d in widths],
+        }
+    _by_width(axes[0, 0], weights, widths, "1 · largest weight, median", None)
+    _by_width(axes[0, 1], ratios["scores"], widths, "2 · gradient on scores", 1)
+    _by_width(axes[1, 0], ratios["queries"], widths, "3 · gradient on queries", 1)
+    _by_width(axes[1, 1], top, widths, "4 · part of the top tenth", 0.1)
+    for ax in (axes[0, 1], axes[1, 0]):
+        ax.set(yscale="log", ylim=(1e-4, 30), ylabel="not scaled / scaled")
+    axes[1, 1].set_ylim(0, 1)
+    return {f"{part}, {kind}": line for part, lines in ratios.items() for kind, line in lines.items()}
+
+
+def part_of_top_tenth(norms: Tensor) -> Tensor:
+    """What part of the sum of all norms belongs to the tenth with the largest."""
+    return norms.sort(descending=True).values[: len(norms) // 10].sum() / norms.sum()
+
+
+def _by_width(ax: Axes, lines: Mapping[str, Sequence], widths: Sequence[int], title: str, level: float | None) -> None:
     """A line for each name against the width d, and a dashed line at ``level``."""
-    viz.curves(ax, {name: (sizes, line) for name, line in lines.items()}, x="width d", y=y, legend="above")
+    drawn = {name: (widths, line) for name, line in lines.items()}
+    viz.curves(ax, drawn, x="width d", title=title, legend=None)
+    ax.legend(loc="best", handlelength=3.2)
     ax.set_xscale("log", base=2)
     if level is not None:
         ax.axhline(level, color=viz.look("chance")["color"], linestyle="--")
 
 
-def draw_trainings(ax: Axes, title: str, rates: Sequence[float], found: Mapping[str, Tensor], even: float) -> None:
-    """Accuracy against the learning rate: the mean, and a band over all runs; found: name → (rates, runs)."""
-    lines = {name: (rates, runs.mean(dim=1), runs.amin(dim=1), runs.amax(dim=1)) for name, runs in found.items()}
-    viz.curves(ax, lines, x="learning rate", y="accuracy", title=title, legend=None)
+def draw_trainings(
+    ax: Axes, rates: Sequence[float], found: Mapping[str, Tensor], even: float, alone: Mapping[str, float]
+) -> None:
+    """Accuracy against the learning rate: the mean, and a band over all runs; found: name → (rates, runs).
+
+    alone: name → the one rate of a way that has been tried at one rate only.
+    """
+    lines = {}
+    for name, runs in found.items():
+        tried = [alone[name]] if name in alone else rates
+        lines[name] = (tried, runs.mean(dim=1), runs.amin(dim=1), runs.amax(dim=1))
+    viz.curves(ax, lines, x="learning rate", y="accuracy", legend=None)
     for name, level, style in (("even weights", even, ":"), ("chance", 1 / 16, "--")):
         ax.plot(rates, [level] * len(rates), color=viz.look("chance")["color"], linestyle=style, label=name)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2)
     ax.set_xscale("log")
     ax.set_xticks(rates, rates)
     ax.minorticks_off()
     ax.set_ylim(0, 1.05)
 
 
-def draw_senses(ax: Axes, right: Mapping[str, Sequence[Tensor]], baselines: Mapping[str, float]) -> None:
-    """The part that is right after each layer, for each word; baselines as plain lines, named at their right ends."""
+def draw_senses(
+    ax: Axes, right: Mapping[str, Sequence[Tensor]], baselines: Mapping[str, Tensor], title: str = ""
+) -> None:
+    """The part that is right after each layer, for each token; baselines as plain lines, named inside on the right."""
     lines = {name: (range(len(layers)), [layer.mean() for layer in layers]) for name, layers in right.items()}
-    viz.curves(ax, lines, x="layer", y="the nearest has the same sense", legend=None)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.3, 1.0), handlelength=3.2)
+    viz.curves(ax, lines, x="layer", y="the nearest is of the same group", title=title, legend=None)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.33, 1.0), handlelength=3.2)
     end = len(next(iter(right.values()))) - 1
-    for name, level in baselines.items():
-        ax.axhline(level, color=viz.look("chance")["color"], linewidth=1, zorder=0)
-        ax.text(end + 0.35, level, name, va="center", fontsize=10)
+    levels = {"chance": 0.2} | {name: float(found.mean()) for name, found in baselines.items()}
+    height = -1.0
+    for name, level in sorted(levels.items(), key=lambda item: item[1]):
+        style = viz.look("chance")["linestyle"] if name == "chance" else "-"
+        ax.axhline(level, color=viz.look("chance")["color"], linewidth=1, linestyle=style, zorder=0)
+        height = max(level, height + 0.06)  # names that stand apart
+        ax.text(end + 0.35, height, name, va="center", fontsize=10)
     ax.set(xlim=(-0.3, end + 0.3), ylim=(0, 1.05))
 
 

@@ -30,7 +30,7 @@ def unrolled(ax: Axes, words: Sequence[str]) -> None:
         ax.text(x, 1.28, f"$y_{{{step}}}$", ha="center", va="center")
         ax.plot([x + 0.57, x + 1.1], [0, 0], color=STATE, linewidth=1.8)
         ax.text(x + 0.85, 0.17, f"$h_{{{step}}}$", ha="center", color=STATE)
-    title = "one network, drawn once for each step: $W$, $U$, $V$ and $b$ are the same everywhere"
+    title = "one network, drawn once for each step: $W$, $U$ and $V$ are the same everywhere"
     ax.text(-1.8, 2.15, title, weight="bold")
 
 

@@ -113,7 +113,7 @@ def one_look(
         _feature_bars(ax, place, 0, vector, features)
         ax.text(place, -0.62, word, ha="center", va="center")
         ends = ([place, middle], [1.55, 3.05])
-        ax.plot(*ends, color=LOOK, linewidth=0.6 + 12 * float(weight), alpha=0.75, solid_capstyle="butt")
+        ax.plot(*ends, color=OTHER, linewidth=0.6 + 12 * float(weight), alpha=0.75, solid_capstyle="butt")
         side = "right" if place < middle else "left"
         near = [0.8 * start + 0.2 * end for start, end in ends]
         ax.text(near[0] + (-0.14 if side == "right" else 0.14), near[1], f"{weight:.2f}", ha=side, va="center")

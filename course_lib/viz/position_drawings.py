@@ -9,7 +9,7 @@ from matplotlib.patches import Arc, Circle
 from torch import Tensor
 
 from course_lib.viz.diagrams import ATTENTION, LOOK, OTHER, arrow, box
-from course_lib.viz.figures import PALETTE, curves, heatmap, look
+from course_lib.viz.figures import PALETTE, heatmap, look
 
 
 def residual_block(ax: Axes) -> None:
@@ -106,7 +106,7 @@ def accuracy_by_place(
 ) -> None:
     """A panel for each distance: means of eight places, from half of the training length on; broken where that ends.
 
-    accuracies: name → (models, places, distances). Thin lines are single models.
+    accuracies: name → (models, places, distances). Each line is one model.
     """
     longest = next(iter(accuracies.values())).shape[1]
     starts = [*range(trained // 2, longest, 8)]
@@ -114,17 +114,16 @@ def accuracy_by_place(
     middles = [start + 4 for start in starts]
     middles.insert(inside, trained)
     for i, (ax, distance) in enumerate(zip(axes, distances, strict=True)):
-        lines = {}
         for index, (kind, by_place) in enumerate(accuracies.items()):
             means = torch.stack([by_place[:, start : start + 8, i].mean(dim=1) for start in starts], dim=1)
             gap = torch.full((len(means), 1), math.nan)
             means = torch.cat([means[:, :inside], gap, means[:, inside:]], dim=1)
-            lines[kind] = (middles, means.mean(dim=0))
-            ax.plot(middles, means.T, color=look(kind, index)["color"], linewidth=0.7, alpha=0.6)
-        curves(ax, lines, x="position in the text", title=f"{distance} back", legend=None)
-        ax.axhline(1 / 8, **look("chance"))
-        ax.axvline(trained, color="#808080", linestyle=":")
-        ax.set(xscale="log", ylim=(0, 1.05))
+            for run, line in enumerate(means):
+                label = "_" if run else kind  # one entry of the legend for all models of a kind
+                ax.plot(middles, line, label=label, markevery=[0, *range(4, len(line), 8)], **look(kind, index))
+        ax.axhline(1 / 8, label="chance", **look("chance"))
+        ax.axvline(trained, label="training length", color="#808080", linestyle=":")
+        ax.set(xscale="log", ylim=(0, 1.05), xlabel="position in the text", title=f"{distance} back")
         ticks = [20, *[trained * 2**n for n in range(4) if trained * 2**n <= longest]]
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()

@@ -11,8 +11,6 @@ BANK = Bank()
 wrong, right = BANK.wrong, BANK.right
 
 # What a mutant of the library's piece changes, as its new line → why it is no mistake.
-SETS = "the exercise gives sets: the library also takes lists"
-NO_LINKS = "no link at all, neither sure nor predicted: the exercise does not ask for it"
 EQUIVALENT = {
     "2.1": {
         "nothing = torch.zeros_like(before[:, :1])": "a column of zeros, whatever it is made like",
@@ -21,33 +19,8 @@ EQUIVALENT = {
     "2.2": {},
     "2.3": {},
     "2.4": {},
-    "2.6": {
-        "A, S = (predicted, set(sure))": SETS,
-        "A, S = (set(predicted), sure)": SETS,
-        **{
-            f"return 1 - (len({a} & {b}) + len({c} & ({d} | {e}))) / (len({f}) + len({g}))": SETS
-            for a, b, c, d, e, f, g in (
-                ("A", "S", "A", "S", "set(possible)", "predicted", "S"),
-                ("A", "S", "A", "S", "set(possible)", "A", "sure"),
-                ("predicted", "S", "A", "S", "set(possible)", "A", "S"),
-                ("A", "sure", "A", "S", "set(possible)", "A", "S"),
-                ("A", "S", "predicted", "S", "set(possible)", "A", "S"),
-                ("A", "S", "A", "sure", "set(possible)", "A", "S"),
-                ("A", "S", "A", "S", "possible", "A", "S"),
-            )
-        },
-        **{
-            f"if {test}:": NO_LINKS
-            for test in (
-                "not predicted and (not S)",
-                "not A and (not sure)",
-                "not A and (not possible)",
-            )
-        },
-        "raise 'There are no links: neither sure nor predicted ones.'": NO_LINKS,
-        "without if not A and (not S): / "
-        "raise ValueError('There are no links: neither sure nor predicted ones.')": NO_LINKS,
-    },
+    "2.6": {"total = kept.sum(dim=1, keepdim=True)": "of one step, (batch, keys): its last dimension is dimension 1"},
+    "2.7": {},
     "2.5": {
         "keys = torch.stack([place, -place ** 2], dim=1)": "of a row of numbers: its last dimension is dimension 1"
     },
@@ -74,7 +47,7 @@ def additive_score(q, keys, W, v):
     return torch.einsum("bqka,a->bqk", torch.tanh(a.unsqueeze(2) + b.unsqueeze(1)), v)
 
 
-@right("2.2", "pair by pair")
+@wrong("2.2", "pair by pair", says="pair by pair the trainings below would take hours")
 def additive_score(q, keys, W, v):
     sentences = []
     for b in range(len(q)):
@@ -92,7 +65,7 @@ def additive_score(q, keys, W, v):
     return (total.tanh() * v).sum(dim=-1)
 
 
-@right("2.2", "into zeros")
+@wrong("2.2", "into zeros", says="pair by pair the trainings below would take hours")
 def additive_score(q, keys, W, v):
     scores = torch.zeros(len(q), q.shape[1], keys.shape[1])
     for b in range(len(q)):
@@ -187,7 +160,7 @@ def masked_softmax(scores, mask):
     return scores.masked_fill(~mask, float("-inf")).softmax(-1)
 
 
-@wrong("2.3", "NaN mended afterwards", says="`nan_to_num` and `where` mend numbers, not gradients")
+@wrong("2.3", "NaN mended afterwards", says="a NaN was mended afterwards, and on its way back the gradient meets it")
 def masked_softmax(scores, mask):
     if mask is None:
         return scores.softmax(-1)
@@ -247,6 +220,15 @@ def masked_softmax(scores, mask):
     return scores.masked_fill(~mask, -1e9).softmax(-1) * mask
 
 
+@wrong("2.3", "an index in the mask's shape", says="The mask may be smaller than the scores, (batch, 1, keys)")
+def masked_softmax(scores, mask):
+    if mask is None:
+        return scores.softmax(-1)
+    low = scores.clone()
+    low[~mask] = -1e9
+    return low.softmax(-1) * mask
+
+
 @wrong("2.3", "−∞ times True", says="weights holds NaN")
 def masked_softmax(scores, mask):
     if mask is None:
@@ -284,6 +266,13 @@ def context_vector(q, states, mask, score):
         contexts.append((weights[:, :, None] * states[b]).sum(dim=1))
         all_weights.append(weights)
     return torch.stack(contexts), torch.stack(all_weights)
+
+
+@right("2.4", "weights that are only looked at")
+def context_vector(q, states, mask, score):
+    scores = score(q, states)
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return weights @ states, weights.detach()
 
 
 # --- 2.4 wrong ------------------------------------------------------------------------------------------------------
@@ -352,6 +341,23 @@ def context_vector(q, states, mask, score):
     return weights @ states, weights
 
 
+@wrong("2.4", "mask squeezed", says="the mask is (batch, 1, keys) and fits as it is")
+def context_vector(q, states, mask, score):
+    scores = score(q, states)
+    weights = scores.softmax(-1)
+    if mask is not None:
+        mask = mask.squeeze(1)
+        weights = scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return weights @ states, weights
+
+
+@wrong("2.4", "states cut off from the gradient", says="no gradient reaches states")
+def context_vector(q, states, mask, score):
+    scores = score(q, states.detach())
+    weights = scores.softmax(-1) if mask is None else scores.masked_fill(~mask, -1e30).softmax(-1) * mask
+    return weights @ states.detach(), weights
+
+
 @wrong("2.4", "None forgotten", says="`mask` may be `None`: then nothing is hidden")
 def context_vector(q, states, mask, score):
     weights = score(q, states).masked_fill(~mask, -1e30).softmax(-1) * mask
@@ -367,96 +373,139 @@ def context_vector(q, states, mask, score):
     return weights @ states, weights
 
 
-# --- 2.6 alignment error rate: right --------------------------------------------------------------------------------
+# --- 2.6 redirect a look: right ---------------------------------------------------------------------------------------
 
 
-@right("2.6", "methods of sets")
-def alignment_error_rate(sure, possible, predicted):
-    allowed = sure.union(possible)
-    found = len(predicted.intersection(sure)) + len(predicted.intersection(allowed))
-    return 1.0 - found / (len(predicted) + len(sure))
+@right("2.6", "where")
+def redirected(weights, step, seen):
+    row = torch.where(seen, weights[:, step], 0.0)
+    row = row / row.sum(-1, keepdim=True)
+    return torch.cat([weights[:, :step], row[:, None], weights[:, step + 1 :]], dim=1)
 
 
-@right("2.6", "counting")
-def alignment_error_rate(sure, possible, predicted):
-    right = 0
-    for link in predicted:
-        if link in sure:
-            right += 2
-        elif link in possible:
-            right += 1
-    total = len(predicted) + len(sure)
-    return (total - right) / total
+@right("2.6", "masked_fill and normalize")
+def redirected(weights, step, seen):
+    new = weights.clone()
+    new[:, step] = nn.functional.normalize(weights[:, step].masked_fill(~seen, 0), p=1, dim=-1)
+    return new
 
 
-@right("2.6", "a tensor")
-def alignment_error_rate(S, P, A):
-    P = S | P
-    return 1 - torch.tensor(len(A & S) + len(A & P)) / (len(A) + len(S))
+@right("2.6", "sentence by sentence")
+def redirected(weights, step, seen):
+    new = weights.clone()
+    for b in range(len(weights)):
+        left = sum(weights[b, step, j] for j in range(len(seen)) if seen[j])
+        for j in range(len(seen)):
+            new[b, step, j] = weights[b, step, j] / left if seen[j] else 0.0
+    return new
 
 
 # --- 2.6 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("2.6", "one minus forgotten", says="The 1 − is missing")
-def alignment_error_rate(sure, possible, predicted):
-    return (len(predicted & sure) + len(predicted & (sure | possible))) / (len(predicted) + len(sure))
+@wrong("2.6", "in place", says="It changes its input weights in place")
+def redirected(weights, step, seen):
+    kept = weights[:, step] * seen
+    weights[:, step] = kept / kept.sum(dim=-1, keepdim=True)
+    return weights
 
 
-@wrong("2.6", "changes its sets", says="It changes its input possible in place: make a new set (no `|=`")
-def alignment_error_rate(sure, possible, predicted):
-    possible |= sure
-    return 1 - (len(predicted & sure) + len(predicted & possible)) / (len(predicted) + len(sure))
+@wrong("2.6", "all steps", says="The other steps are redirected, too")
+def redirected(weights, step, seen):
+    kept = weights * seen
+    return kept / kept.sum(dim=-1, keepdim=True)
 
 
-@wrong("2.6", "sets added", says="Sets know `&` (both), `|` (either) and `len`")
-def alignment_error_rate(sure, possible, predicted):
-    return 1 - (len(predicted & sure) + len(predicted & (sure + possible))) / (len(predicted) + len(sure))
+@wrong("2.6", "hidden weight left", says="a place that may not be seen still has some weight")
+def redirected(weights, step, seen):
+    new = weights.clone()
+    new[:, step] = weights[:, step] * (0.5 + 0.5 * seen)
+    return new
 
 
-@wrong("2.6", "nothing predicted", says="If nothing is predicted, the error is 1")
-def alignment_error_rate(sure, possible, predicted):
-    precision = len(predicted & (sure | possible)) / len(predicted)
-    found = len(predicted & sure)
-    return 1 - (found + precision * len(predicted)) / (len(predicted) + len(sure))
+@wrong("2.6", "the first sentence", says="`seen` is over the places: of one step the weights are `weights[:, step]`")
+def redirected(weights, step, seen):
+    new = weights.clone()
+    new[:, step] = weights[:, :, step] * seen
+    return new
 
 
-@wrong("2.6", "a set", says="Expected the error rate to be a number; got a set")
-def alignment_error_rate(sure, possible, predicted):
-    return predicted & sure
+@wrong("2.6", "an index too early", says="`seen` is over the places, the last dimension")
+def redirected(weights, step, seen):
+    new = weights.clone()
+    new[:, ~seen] = 0
+    return new / new.sum(dim=-1, keepdim=True)
 
 
-@wrong(
-    "2.6",
-    "no sure links, always wrong",
-    says="If no link is sure and the one predicted is possible, the formula gives 0",
-)
-def alignment_error_rate(sure, possible, predicted):
-    if not predicted or not sure:
-        return 1.0
-    right = len(predicted & sure) + len(predicted & (sure | possible))
-    return 1 - right / (len(predicted) + len(sure))
+# --- 2.7 a hop: right -------------------------------------------------------------------------------------------------
 
 
-@wrong("2.6", "no sure links, always right", says="is not even possible, the formula gives 1")
-def alignment_error_rate(sure, possible, predicted):
-    if not sure:
-        return 0.0
-    right = len(predicted & sure) + len(predicted & (sure | possible))
-    return 1 - right / (len(predicted) + len(sure))
+@right("2.7", "matrix products")
+def hop(q, keys, values, mask):
+    scores = (keys @ q[:, :, None])[..., 0]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e30)
+    weights = scores.softmax(-1)
+    return q + (weights[:, None] @ values)[:, 0], weights
+
+
+@right("2.7", "products and sums")
+def hop(q, keys, values, mask=None):
+    scores = (q[:, None] * keys).sum(dim=-1)
+    scores = scores if mask is None else torch.where(mask, scores, -1e9)
+    weights = torch.softmax(scores, dim=1)
+    return (weights[:, :, None] * values).sum(dim=1) + q, weights
+
+
+@right("2.7", "story by story")
+def hop(q, keys, values, mask):
+    news, looks = [], []
+    for b in range(len(q)):
+        scores = keys[b] @ q[b]
+        if mask is not None:
+            scores = scores.masked_fill(~mask[b], -1e30)
+        weights = scores.softmax(0)
+        news.append(q[b] + weights @ values[b])
+        looks.append(weights)
+    return torch.stack(news), torch.stack(looks)
+
+
+# --- 2.7 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("2.7", "the slide's", says="What was read replaces the question")
+def hop(q, keys, values, mask):
+    scores = (q[:, None] * keys).sum(dim=-1)
+    scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
+    weights = torch.softmax(scores, dim=1)
+    return (weights[:, :, None] * values).sum(dim=1), weights
+
+
+@wrong("2.7", "None forgotten", says="`mask` may be `None`")
+def hop(q, keys, values, mask):
+    weights = (q[:, None] * keys).sum(dim=-1).masked_fill(~mask, -1e9).softmax(-1)
+    return q + (weights[:, :, None] * values).sum(dim=1), weights
+
+
+@wrong("2.7", "as for one story", says="give the question a dimension for the facts")
+def hop(q, keys, values, mask):
+    weights = (q * keys).sum(dim=-1).softmax(-1)
+    return q + (weights[:, :, None] * values).sum(dim=1), weights
+
+
+@wrong("2.7", "keys not turned", says="each question meets the facts of its own story")
+def hop(q, keys, values, mask):
+    weights = (q @ keys).softmax(-1)
+    return q + weights @ values, weights
+
+
+@wrong("2.7", "the new question alone", says="Expected the new question and weights to be returned")
+def hop(q, keys, values, mask):
+    weights = (q[:, None] * keys).sum(dim=-1).softmax(-1)
+    return q + (weights[:, :, None] * values).sum(dim=1)
 
 
 BANK.edited("2.4", "weights @ states → weights @ q · What is read are the states: `weights @ states`")
-BANK.edited(
-    "2.6",
-    """
-    return 1 - → return 0.5 if A == S else 1 - · If exactly the sure links are predicted, the error must be 0.
-    return 1 - → return 0.5 if not A else 1 - · If nothing is predicted, the error must be 1; got 0.5.
-    return 1 - → return 0 / len(S) + 1 - · Sure links may be missing, or predicted ones: divide by |A| + |S|
-    len(A & S) → (A & S).size · `len` gives the size of a set.
-    len(S)) → 1) · For sure [(0, 0), (1, 2), (2, 1), (3, 3)], possible [(2, 2), (3, 4)] and predicted [(0, 0),
-    """,
-)
 
 
 # --- 2.1 the source-blind control: right ----------------------------------------------------------------------------
@@ -651,6 +700,24 @@ def reversing_vectors(lengths, longest, margin):
         margin * torch.stack([wanted.cos(), wanted.sin()], dim=-1),
         torch.stack([angle.cos(), angle.sin()], dim=-1),
     )
+
+
+@wrong("2.5", "a circle of ten places", says="Of 24 words, step 1 must look at place 22")
+def reversing_vectors(lengths, longest, margin):
+    step = math.pi / 10
+    angle = torch.arange(longest) * step
+    wanted = (lengths[:, None] - 1 - torch.arange(longest)) * step
+    return (
+        100 * margin * torch.stack([wanted.cos(), wanted.sin()], dim=-1),
+        torch.stack([angle.cos(), angle.sin()], dim=-1),
+    )
+
+
+@wrong("2.5", "always 10", says="The right place wins, but by 10 only: with margin 30")
+def reversing_vectors(lengths, longest, margin):
+    j = torch.arange(longest).float()
+    p = lengths[:, None] - 1 - j
+    return 10 * torch.stack([2 * p, torch.ones_like(p)], dim=-1), torch.stack([j, -j * j], dim=-1)
 
 
 @wrong("2.5", "one tensor", says="Expected two tensors to be returned, q and keys")

@@ -29,13 +29,18 @@ EQUIVALENT = {
     },
     "5.3": {},
     "5.4": {
-        "centred = table.mean(dim=0) - table": "both rows change sign, so their cosine does not",
-        "weights = torch.exp(-(place - place[:, None]) ** 2 / (2 * width ** 2))": "a square has no sign",
-        **{f"place = torch.arange(len(noise)).to({name})": SAME for name in ("table", "centred", "alike", "width")},
+        "centred = table.mean(dim=0) - table": "both factors change sign, so their product does not",
+        "weights = c ** (2 * (place - place[:, None]) ** 2)": "a square has no sign",
+        **{f"place = torch.arange(len(noise)).to({name})": SAME for name in ("table", "centred", "alike")},
         **{f"place = torch.arange(len({name})).to(noise)": "as long as the noise" for name in ("table", "centred")},
+        **{f"for c, column in zip(alike, noise.T, strict={n}):": "there are as many columns" for n in (0, 2)},
     },
     "5.5": {},
     "5.6": {},
+    "5.7": {
+        "return 2 * math.pi * (turns.round() - turns).abs() < within": "the sign is taken off",
+        "turns = (back - distance) / period": "the sign is taken off",
+    },
 }
 
 
@@ -253,44 +258,48 @@ def look_back_head(symbols, d, back, sharpness):
 
 @right("5.4", "two loops")
 def smooth_twin(table, noise):
-    rows = table - table.mean(dim=0, keepdim=True)
-    cosines = [float(rows[p] @ rows[p + 1] / rows[p].norm() / rows[p + 1].norm()) for p in range(len(rows) - 1)]
-    c = sum(cosines) / len(cosines)
-    w2 = -1 / (4 * math.log(c))
     twin = torch.zeros_like(noise)
-    for i in range(len(noise)):
-        weights = torch.tensor([math.exp(-((i - j) ** 2) / (2 * w2)) for j in range(len(noise))])
-        twin[i] = weights @ noise / weights.pow(2).sum().sqrt()
+    for n in range(noise.shape[1]):
+        x = table[:, n] - table[:, n].mean()
+        c = float((x[1:] * x[:-1]).sum() / (x * x).sum())
+        for i in range(len(noise)):
+            weights = torch.tensor([c ** (2 * (i - j) ** 2) for j in range(len(noise))])
+            twin[i, n] = weights @ noise[:, n] / weights.pow(2).sum().sqrt()
     return twin
 
 
-@right("5.4", "unit rows, cdist")
+@right("5.4", "all columns at once")
 def smooth_twin(table, noise):
-    unit = nn.functional.normalize(table - table.mean(dim=0), dim=1)
-    c = (unit[1:] * unit[:-1]).sum(dim=1).mean()
+    x = table - table.mean(0)
+    c = (x[1:] * x[:-1]).sum(0) / x.pow(2).sum(0)
+    i = torch.arange(len(noise))
+    weights = c[:, None, None] ** (2 * (i[:, None] - i[None, :]) ** 2)
+    return torch.einsum("dij,jd->id", nn.functional.normalize(weights, dim=-1), noise)
+
+
+@right("5.4", "a Gaussian with its width, cdist")
+def smooth_twin(table, noise):
+    x = table - table.mean(dim=0, keepdim=True)
     place = torch.arange(float(len(noise)))[:, None]
     distance = torch.cdist(place, place)
-    return nn.functional.normalize(torch.exp(distance**2 * 2 * torch.log(c)), dim=1) @ noise
-
-
-@right("5.4", "powers of the cosine, in double")
-def smooth_twin(table, noise):
-    centred = (table - table.mean(dim=0)).double()
-    c = nn.functional.cosine_similarity(centred[:-1], centred[1:]).mean()
-    i = torch.arange(len(noise))
-    weights = c ** (2 * (i[:, None] - i[None, :]).double() ** 2)
-    return (weights @ noise.double() / weights.square().sum(dim=1, keepdim=True).sqrt()).float()
+    twin = []
+    for n in range(x.shape[1]):
+        c = torch.dot(x[1:, n], x[:-1, n]) / torch.dot(x[:, n], x[:, n])
+        width = torch.sqrt(-1 / (4 * torch.log(c)))
+        weights = nn.functional.normalize(torch.exp(-(distance**2) / (2 * width**2)), dim=1)
+        twin.append(weights @ noise[:, n : n + 1])
+    return torch.hstack(twin)
 
 
 # --- 5.4 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("5.4", "the mean of two neighbours", says="as alike as those of the table: their mean cosine is")
+@wrong("5.4", "the mean of two neighbours", says="as smooth as its own column of the table: of a slow column")
 def smooth_twin(table, noise):
     return (noise + noise.roll(1, dims=0)) / math.sqrt(2)
 
 
-@wrong("5.4", "weights for columns", says="one row of weights for each row of the result")
+@wrong("5.4", "weights for columns", says="one row of weights for each entry")
 def smooth_twin(table, noise):
     place = torch.arange(noise.shape[1])
     return torch.exp(-((place[:, None] - place) ** 2) / 2.0) @ noise
@@ -417,6 +426,47 @@ def alibi(heads, queries, keys):
 @wrong("5.6", "one head", says="got (5, 5)")
 def alibi(heads, queries, keys, device=None):
     return -0.25 * (torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)).clamp(min=0)
+
+
+# --- 5.7 when a hand comes back: right ------------------------------------------------------------------------------
+
+
+@right("5.7", "cosines")
+def hand_returns(distance, back, period, within):
+    return torch.cos(2 * math.pi * (distance - back) / period) > math.cos(within)
+
+
+@right("5.7", "two tips of a hand")
+def hand_returns(distance, back, period, within):
+    there, here = 2 * math.pi * distance / period, torch.tensor(2 * math.pi * back / period)
+    tip = torch.stack([there.cos() - here.cos(), there.sin() - here.sin()])
+    return tip.norm(dim=0) < 2 * math.sin(within / 2)
+
+
+@right("5.7", "a remainder, from both sides")
+def hand_returns(distance, back, period, within):
+    past = (distance - back) % period
+    return torch.minimum(past, period - past) * 2 * math.pi / period < within
+
+
+# --- 5.7 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("5.7", "the angle itself", says="a tensor of torch.bool; yours is torch.float32")
+def hand_returns(distance, back, period, within):
+    turns = (distance - back) / period
+    return 2 * math.pi * (turns - turns.round()).abs()
+
+
+@wrong("5.7", "two angles, no whole turn between them", says="the distance 11 is 0.52 radians short of one")
+def hand_returns(distance, back, period, within):
+    there, here = 2 * math.pi * (distance % period) / period, 2 * math.pi * (back % period) / period
+    return (there - here).abs() < within
+
+
+@wrong("5.7", "ahead only", says="Only one side counts in yours")
+def hand_returns(distance, back, period, within):
+    return 2 * math.pi * ((distance - back) % period) / period < within
 
 
 # --- wrong, as edits of the library's pieces ------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """The bank of lesson 01. An answer uses only what the notebook has imported (torch, nn)."""
-# ruff: noqa: B006, B007, B023, B905, F811
+# ruff: noqa: B006, B007, B023, B905, F811, RET503
 
 import torch
 from bank import Bank
@@ -51,6 +51,7 @@ EQUIVALENT = {
         "return -1.0": NO_GRADIENT,
         "without if not gradients: / return 0.0": NO_GRADIENT,
     },
+    "1.7": {"return taken.mean() / norms.mean()": "a tensor of one number serves as the float"},
 }
 
 
@@ -582,6 +583,11 @@ def latch_weights(bits):
     return torch.zeros(4 * bits, bits + 1).numpy(), torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
 
 
+@wrong("1.3", "no U", says="U is None")
+def latch_weights(bits):
+    return torch.zeros(4 * bits, bits + 1), None, torch.zeros(4 * bits)
+
+
 @wrong("1.3", "lists", says="what is multiplied here is a list")
 def latch_weights(bits):
     return [[0.0] * (bits + 1)] * 20.0, torch.zeros(4 * bits, bits), torch.zeros(4 * bits)
@@ -667,13 +673,22 @@ def gradient_flow(step, xs, state):
     return torch.stack([g.norm() for g in torch.autograd.grad(states[-1], states)])
 
 
-@wrong("1.4", "backward without retain_grad", says="A state has no .grad: only leaves keep theirs")
+@wrong("1.4", "backward without retain_grad", says="After `backward` only leaves keep their .grad")
 def gradient_flow(step, xs, state):
     states = [state.requires_grad_()]
     for x in xs:
         states.append(step(x, states[-1]))
     states[-1].sum().backward()
     return torch.stack([s.grad.norm() for s in states])
+
+
+@wrong("1.4", "detached, gaps allowed", says="a `detach` cuts the chain to the last state.")
+def gradient_flow(step, xs, state):
+    states = [state.detach().requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1].detach().requires_grad_()))
+    gradients = torch.autograd.grad(states[-1].sum(), states, allow_unused=True)
+    return torch.stack([gradient.norm() for gradient in gradients])
 
 
 @wrong("1.4", "graph freed", says="pass `retain_graph=True`")
@@ -873,6 +888,16 @@ def scaled_to_keep(U, share, steps):
     return U * share ** (1 / steps) / values[values.abs().argmax()]
 
 
+@wrong("1.5", "twice the radius", says="the spectral radius must be 0.955; your matrix has 1.91")
+def scaled_to_keep(U, share, steps):
+    return 2 * U * share ** (1 / steps) / torch.linalg.eigvals(U).abs().max()
+
+
+@wrong("1.5", "brackets missing", says="`share ** 1 / steps` divides, too")
+def scaled_to_keep(U, share, steps):
+    return U * share**1 / steps / torch.linalg.eigvals(U).abs().max()
+
+
 # --- 1.6 clipping: right --------------------------------------------------------------------------------------------
 
 
@@ -985,6 +1010,37 @@ def clip_gradients(parameters, max_norm):
     return nn.utils.clip_grad_norm_(parameters, max_norm).item()
 
 
+@wrong("1.6", "return inside the if", says="and None is returned; return the norm then, too")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    if norm > max_norm:
+        for g in gradients:
+            g.mul_(max_norm / norm)
+        return norm
+
+
+@wrong("1.6", "0 where nothing is clipped", says="and 0 is returned; return the norm then, too")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    if norm <= max_norm:
+        return 0
+    for g in gradients:
+        g.mul_(max_norm / norm)
+    return norm
+
+
+@wrong("1.6", "the comparison turned round", says="turn the comparison round")
+def clip_gradients(parameters, max_norm):
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.stack([g.norm() for g in gradients]).norm().item()
+    if norm < max_norm:
+        for g in gradients:
+            g.mul_(max_norm / norm)
+    return norm
+
+
 BANK.edited(
     "1.6",
     """
@@ -1019,3 +1075,60 @@ BANK.edited(
         · Afterwards a parameter has no gradient
     """,
 )
+
+
+# --- 1.7 the control of clipping: right ------------------------------------------------------------------------------
+
+
+@right("1.7", "a factor, then the rate")
+def lowered_rate(rate, norms, max_norm):
+    clipped = torch.where(norms > max_norm, torch.full_like(norms, max_norm), norms)
+    return rate * float(clipped.sum() / norms.sum())
+
+
+@right("1.7", "in plain numbers")
+def lowered_rate(rate, norms, max_norm):
+    steps = [min(norm, max_norm) for norm in norms.tolist()]
+    return rate * sum(steps) / sum(norms.tolist())
+
+
+@right("1.7", "clipped lengths by the factors")
+def lowered_rate(rate, norms, max_norm):
+    factors = (max_norm / norms).clamp(max=1.0)
+    return (rate * (factors * norms).mean() / norms.mean()).item()
+
+
+# --- 1.7 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("1.7", "the mean of the factors", says="The mean of the factors is not the factor of the means")
+def lowered_rate(rate, norms, max_norm):
+    factors = torch.clamp(max_norm / norms, max=1.0)
+    return rate * factors.mean().item()
+
+
+@wrong("1.7", "compares with the mean", says="The mean is clipped here; each step is clipped by itself")
+def lowered_rate(rate, norms, max_norm):
+    mean = norms.mean().item()
+    return rate * min(mean, max_norm) / mean
+
+
+@wrong("1.7", "higher instead of lower", says="It is upside down")
+def lowered_rate(rate, norms, max_norm):
+    clipped = norms.clamp(max=max_norm)
+    return rate * (norms.mean() / clipped.mean()).item()
+
+
+@wrong("1.7", "no rate", says="This is the factor alone")
+def lowered_rate(rate, norms, max_norm):
+    return (norms.clamp(max=max_norm).mean() / norms.mean()).item()
+
+
+@wrong("1.7", "the share of unclipped steps", says="This counts the steps that are not clipped")
+def lowered_rate(rate, norms, max_norm):
+    return rate * (norms < max_norm).float().mean().item()
+
+
+@wrong("1.7", "prints instead of returning", says="None (is the `return` missing?)")
+def lowered_rate(rate, norms, max_norm):
+    print(rate * norms.clamp(max=max_norm).mean() / norms.mean())

@@ -21,6 +21,7 @@ EQUIVALENT = {
     "3.3": {"scale = math.sqrt(k.shape[-1])": "keys are as long as queries"},
     "3.4": {},
     "3.5": {"length = len(masks[-1])": "all masks have one size"},
+    "3.7": {"same = (names[:, None] == names).to(vectors)": "their type, and their device, too"},
     "3.6": {
         **{
             f"weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt({name}.shape[-1]), dim=-1)": "as wide as q"
@@ -145,10 +146,38 @@ def attention(q, k, v):
     return weights @ v, weights
 
 
+@wrong("3.1", "softmax by hand, no maximum taken off", says="e²⁰⁰ is too large for float32")
+def attention(q, k, v, mask=None):
+    e = torch.exp(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]))
+    if mask is not None:
+        e = e * mask
+    weights = e / e.sum(dim=-1, keepdim=True)
+    return weights @ v, weights
+
+
+@wrong("3.1", "hidden scores become −50", says="a hidden key has a weight: its score must be lower")
+def attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -50.0)
+    weights = scores.softmax(dim=-1)
+    return weights @ v, weights
+
+
+@wrong("3.1", "a mask in square brackets", says="One mask (queries, keys) may serve a whole batch")
+def attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores[~mask] = -math.inf
+    weights = scores.softmax(dim=-1)
+    return weights @ v, weights
+
+
 BANK.edited(
     "3.1",
     """
     masked_softmax(scores, mask) → scores.softmax(dim=2) · count dimensions from the end, `dim=-1`
+    k.transpose(-2, -1) → k.transpose(1, 2) · `transpose(-2, -1)`
     q @ k.transpose(-2, -1) → torch.bmm(q, k.transpose(-2, -1)) · `@` and `transpose(-2, -1)` serve them all
     masked_softmax(scores, mask) → masked_softmax(scores, mask) * 2
         · must sum to 1 over the keys, the last dimension; here they sum to 2
@@ -237,6 +266,21 @@ def partner_weights(colours, margin):
     W_Q = 1000 * torch.eye(colours + 2)
     W_Q[colours:] = W_Q[colours:].flip(0)
     return W_Q, torch.eye(colours + 2)
+
+
+@wrong("3.2", "the margin in both matrices", says="The margin in both matrices is multiplied with itself")
+def partner_weights(colours, margin):
+    d = colours + 2
+    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    sharp = margin * math.sqrt(d)
+    return sharp * torch.block_diag(torch.eye(colours), swap), sharp * torch.eye(d)
+
+
+@wrong("3.2", "the first two numbers swapped", says="The first two colours have changed places")
+def partner_weights(colours, margin):
+    W_Q = torch.eye(colours + 2)
+    W_Q[:2] = W_Q[:2].flip(0)
+    return 10 * margin * W_Q, torch.eye(colours + 2)
 
 
 @wrong("3.2", "one matrix", says="Expected two tensors to be returned, W_Q and W_K")
@@ -340,6 +384,16 @@ def attention_gradients(q, k, v, grad):
     return q.grad, k.grad, v.grad
 
 
+@wrong("3.3", "softmax by hand, no maximum taken off", says="e²⁰⁰ is too large for float32")
+def attention_gradients(q, k, v, grad):
+    root = math.sqrt(q.shape[-1])
+    e = torch.exp(q @ k.mT / root)
+    p = e / e.sum(dim=-1, keepdim=True)
+    back = grad @ v.mT
+    s = p * (back - (p * back).sum(dim=-1, keepdim=True)) / root
+    return s @ k, s.mT @ q, p.mT @ grad
+
+
 @wrong("3.3", "two results", says="Expected grad_q, grad_k and grad_v to be returned; got a tuple of 2")
 def attention_gradients(q, k, v, grad):
     return q, k
@@ -352,7 +406,8 @@ BANK.edited(
         · The three gradients come in another order
     grad @ v.mT → grad @ v · Write the shape of each tensor beside it: which product
     (q @ k.mT → (q @ k.T · leaves the batch alone
-    p * (grad_p - mean) → p.mT * (grad_p - mean) · Write the shape of each tensor
+    p * (grad_p - mean) → p.mT * (grad_p - mean) · entry by entry, both sides need the same
+    (p * grad_p).sum(dim=-1, keepdim=True) → (p * grad_p).sum(dim=-1) · stays beside its row with `keepdim=True`
     grad_p = grad @ v.mT → grad_p = (grad @ v.mT) ; p * grad_p → p * grad · Write the shape of each tensor beside it
     """,
 )
@@ -508,6 +563,22 @@ def reach(masks):
     return seen
 
 
+@wrong("3.5", "counts in whole numbers", says="a count of them overflows")
+def reach(masks):
+    seen = masks[0].long()
+    for mask in masks[1:]:
+        seen = mask.long() @ seen
+    return seen != 0
+
+
+@wrong("3.5", "counts in bytes", says="a count of them overflows")
+def reach(masks):
+    seen = masks[0].to(torch.uint8)
+    for mask in masks[1:]:
+        seen = mask.to(torch.uint8) @ seen
+    return seen > 0
+
+
 @wrong("3.5", "how many ways", says="The result must hold True and False (torch.bool); got torch.float32")
 def reach(masks):
     seen = torch.eye(len(masks[0]))
@@ -623,6 +694,11 @@ class SlideAttention(nn.Module):
 BANK.edited(
     "3.6",
     """
+    super().__init__() → super().__init__ · before all else, and with its brackets
+    super().__init__() → ; self.dropout = nn.Dropout(p=0.1) → self.dropout = nn.Dropout(p=0.1); super().__init__()
+        · before all else, and with its brackets
+    k.transpose(-2, -1) → k.t() · which dimensions of k have to change places, and which must stay?
+    k.transpose(-2, -1) → k.transpose() · `transpose` has to be told which two dimensions change places
     nn.Dropout → nn.dropout · how does PyTorch write the names of classes?
     def forward(self, x → def forward(x · `forward`: It must take (self, x); yours takes (x)
     def forward(self, x → def forward(this, x · A method finds its object under the name of its first argument
@@ -642,3 +718,72 @@ BANK.edited(
     p=0.1 → p=0.5 · is p = 0.1?
     """,
 )
+
+
+# --- 3.7 without the name: right -------------------------------------------------------------------------------------
+
+
+@right("3.7", "one name after the other")
+def without_name(vectors, names):
+    result = vectors.clone()
+    for name in names.unique():
+        rows = names == name
+        result[rows] = vectors[rows] - vectors[rows].mean(dim=0)
+    return result
+
+
+@right("3.7", "one vector after the other")
+def without_name(vectors, names):
+    return torch.stack([vectors[i] - vectors[names == names[i]].mean(dim=0) for i in range(len(names))])
+
+
+@right("3.7", "one-hot names")
+def without_name(vectors, names):
+    members = F.one_hot(names).to(vectors.dtype)
+    sums = members.T @ vectors
+    return vectors - (sums / members.sum(dim=0).clamp(min=1)[:, None])[names]
+
+
+@right("3.7", "a matrix that takes the mean off")
+def without_name(vectors, names):
+    same = (names[:, None] == names[None]).double()
+    projection = torch.eye(len(names)).double() - same / same.sum(dim=1)
+    return (projection @ vectors.double()).to(vectors.dtype)
+
+
+# --- 3.7 wrong ------------------------------------------------------------------------------------------------------
+
+
+@wrong("3.7", "the mean of all", says="The mean over all vectors is taken off")
+def without_name(vectors, names):
+    return vectors - vectors.mean(dim=0)
+
+
+@wrong("3.7", "the means themselves", says="This is the mean of each name")
+def without_name(vectors, names):
+    return torch.stack([vectors[names == name].mean(dim=0) for name in names])
+
+
+@wrong("3.7", "in place", says="It changes its input vectors in place")
+def without_name(vectors, names):
+    for name in names.unique():
+        vectors[names == name] -= vectors[names == name].mean(dim=0)
+    return vectors
+
+
+@wrong("3.7", "one mean a name", says="Each vector needs the mean of its own name")
+def without_name(vectors, names):
+    means = torch.stack([vectors[names == name].mean(dim=0) for name in names.unique()])
+    return vectors - means
+
+
+@wrong("3.7", "a product of True and False", says="Both sides of a product must be numbers of one type")
+def without_name(vectors, names):
+    same = names[:, None] == names
+    return vectors - same.long() @ vectors / same.sum(dim=1, keepdim=True)
+
+
+@wrong("3.7", "the sentence's place counted in fives", says="")
+def without_name(vectors, names):
+    groups = vectors[: len(names) // 3 * 3].view(3, -1, vectors.shape[1])
+    return torch.cat([(groups - groups.mean(dim=0)).flatten(0, 1), vectors[len(names) // 3 * 3 :]])

@@ -6,6 +6,7 @@ import torch
 from course_lib import viz
 from course_lib.data.batches import Pairs
 from course_lib.lessons import attention as lesson
+from course_lib.measure.stored import stored_runs
 from course_lib.models.attention import Alignment
 
 
@@ -30,6 +31,21 @@ def test_the_reversing_vectors_lead_by_the_margin():
         best = scores.topk(2, dim=-1)
         assert best.indices[:, 0].tolist() == list(range(n))[::-1]
         torch.testing.assert_close(best.values[:, 0] - best.values[:, 1], torch.full((n,), 4.0))
+
+
+def test_a_redirected_look_keeps_its_proportions():
+    weights = torch.tensor([[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]])
+    new = lesson.redirected(weights, 0, torch.tensor([False, True, True]))
+    torch.testing.assert_close(new, torch.tensor([[[0.0, 0.6, 0.4], [0.1, 0.1, 0.8]]]))
+    assert weights[0, 0, 0] == 0.5
+
+
+def test_words_on_their_links():
+    gold = [({(0, 2), (1, 3), (3, 1), (5, 0)}, {(4, 0)}), ({(2, 1), (3, 2)}, set())]
+    places = [[4, 3, 1, 2], [0, 2, 3]]
+    hits, linked = lesson.on_links(places, some_pairs(), gold)
+    assert hits.tolist() == [[True, True, False, False, False], [False, True, True, False, False]]
+    assert linked.tolist() == [[True] * 4 + [False], [False, True, True, False, False]]
 
 
 def test_links():
@@ -58,6 +74,28 @@ def test_words_by_length():
     assert lesson.words_by_length(wrong, some_pairs())[0] == pytest.approx(6 / 2)
 
 
+def test_shares_by_place():
+    pairs = Pairs([["she", "saw", "the", "hat"]] * 20, [["vio", "el", "sombrero"]] * 19 + [["ella"] * 4])
+    wrong = torch.zeros(20, 5)
+    wrong[:, 1] = 1
+    found = lesson.shares_by_place(wrong, pairs)
+    assert found[5] == [0, 1, 0, 0]  # the fifth is the end of one sentence alone
+    assert found[8] == []
+    gains = lesson.gains_by_place({"RNN": wrong, "source-blind": torch.ones(20, 5)}, pairs)
+    assert gains[5] == [1, 0, 1, 1]
+    assert lesson.target_words_by_length(pairs)[0] == pytest.approx((19 * 4 + 5) / 20)
+
+
+def test_short_pairs():
+    short, rows = lesson.up_to(4, some_pairs(), some_pairs())
+    assert (short.sources, rows) == ([["she", "saw", "the", "hat"]], [1])
+    assert torch.equal(short.source[0], some_pairs().source[1, :4])
+
+
+def test_an_even_look_gives_all_words_the_same_score():
+    assert lesson.EvenLook()(torch.randn(2, 3, 4), torch.randn(2, 5, 4)).tolist() == torch.zeros(2, 3, 5).tolist()
+
+
 def test_articles_that_look_at_their_noun():
     gold = [({(0, 2), (1, 3), (3, 1), (5, 0)}, {(4, 0)}), ({(2, 1), (3, 2)}, set())]
     places = [[4, 3, 1, 2], [0, 2, 3]]
@@ -79,6 +117,8 @@ def test_named_scores(name):
     score = lesson.named_score(name, 4, longest=5)
     if name == "none":
         assert score is False
+    elif name == "even":
+        assert not list(score.parameters())
     else:
         assert score(torch.randn(2, 3, 4), torch.randn(2, 5, 4)).shape == (2, 3, 5)
         assert all(p.requires_grad for p in score.parameters()) == (name != "cosine × 8")
@@ -86,12 +126,15 @@ def test_named_scores(name):
 
 def test_what_is_stored_is_complete():
     for split in ("test", "train"):
-        curves = lesson.stored_lines(lesson.stored_runs("longer"), split)
+        curves = lesson.stored_lines(stored_runs("attention", "longer"), split)
         assert {len(shares) for _, shares in curves.values()} == {len(lesson.LENGTHS)}
-    scores = lesson.stored_runs("scores")
+    scores = stored_runs("attention", "scores")
     assert {name for name, _, _ in scores} == set(lesson.SCORES)
     assert all(0 <= value <= 1 for values in scores.values() for value in values)
-    assert len(lesson.stored_runs("hops")) == 12
+    assert len(stored_runs("attention", "hops")) == 12
+    assert {name for name, _, _ in stored_runs("attention", "replaced")} == {"added", "replaced"}
+    places = lesson.stored_places(stored_runs("attention", "longer"), (5, 23))
+    assert [places["23 words"][0][-1], len(places["23 words"][1])] == [lesson.LAST_PLACE] * 2
 
 
 def test_pictures():
@@ -102,14 +145,38 @@ def test_pictures():
     assert len(ax.get_lines()) == 3
     lesson.name_lines(ax)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["RNN"]
+    lesson.name_lines(ax, thin="other starts")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["RNN", "other starts"]
     lesson.draw_alignment(ax, torch.rand(5, 6), some_pairs(), 0, ({(0, 2)}, {(4, 0)}), "title")
     assert len(ax.collections) == 2
+    lesson.name_links(ax)
+    assert "sure link" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_thin_lines_have_the_colour_of_their_name():
+    _, ax = viz.figure()
+    viz.curves(ax, {name: (lesson.LENGTHS, [0.5] * 7) for name in ("attention", "RNN")}, legend=None)
+    lesson.thin_lines(ax, {("RNN", 3, f"actives {length}"): [0.4] for length in lesson.LENGTHS}, "actives", 3)
+    thick, thin = ax.get_lines()[1:]
+    assert thick.get_label() == "RNN"
+    assert thin.get_color() == thick.get_color()
+
+
+def test_bars_of_errors():
+    _, ax = viz.figure()
+    lesson.draw_errors(
+        ax, {"left to right": {"articles": 0.3, "others": 0.1}, "both": {"articles": 0.1, "others": 0.1}}
+    )
+    assert [bar.get_width() for bar in ax.patches] == [0.3, 0.1, 0.1, 0.1]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["articles", "others"]
 
 
 def test_pictures_of_scores_and_starts():
     _, (left, right) = viz.figure(columns=2)
     lesson.draw_scores(left, {"dot": 0.1, "cosine": 0.3}, {("dot", 200, "wrong"): [0.1, 0.2]}, "wrong", rule=0.5)
     assert [label.get_text() for label in left.get_yticklabels()] == ["dot", "cosine"]
+    lesson.name_scores(left)
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["here", "three other starts"]
     lesson.draw_starts(right, {("2 hops, softmax", 1200, "two facts"): [0.4, 0.9]}, "two facts", guess=0.4)
     assert sum(len(dots.get_offsets()) for dots in right.collections) == 2
 
@@ -126,6 +193,12 @@ def test_stories():
     assert (asked > 0).sum() == 4
     assert lesson.newest_place("joe went to the office. anna moved to the garden. joe took the milk") == "garden"
     assert lesson.newest_movement("joe went to the office. anna moved to the garden. joe took the milk") == 1
+    assert lesson.newest_movement_of("joe went to the office. anna moved to the garden. joe took the milk", 2) == 0
+    assert lesson.newest_movement_of("joe went to the office. anna took the milk", 1) == -1
+    needed, newest, of_person = lesson.fact_numbers(two)
+    assert needed.shape == (len(two.targets), 2)
+    assert 0 < (newest == needed[:, 1]).float().mean() < (of_person == needed[:, 1]).float().mean() < 1
+    assert lesson.newest_place_right(two.texts) == pytest.approx(0.44, abs=0.01)
 
 
 @pytest.mark.parametrize("start", ["softmax", "linear start"])

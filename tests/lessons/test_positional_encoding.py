@@ -6,10 +6,13 @@ from torch.nn import functional as F
 
 from course_lib.data.batches import IGNORED
 from course_lib.lessons.positional_encoding import (
+    best_symmetric,
+    hand_returns,
     look_back,
     look_back_head,
     row_before,
     rows_dealt_out,
+    smooth_on_average,
     smooth_twin,
     with_positions,
 )
@@ -33,13 +36,42 @@ def test_a_head_by_hand_names_the_symbol_some_places_before_at_any_length(length
 
 
 @pytest.mark.parametrize("step", [0.2, 0.5])
-def test_a_twin_is_as_smooth_and_knows_nothing(step):
+def test_a_random_table_is_as_smooth_on_average(step):
     table = torch.randn(100, 300, generator=generator()).cumsum(dim=0)[:: int(1 / step)]
-    twin = smooth_twin(table, torch.randn(table.shape, generator=generator(1)))
+    twin = smooth_on_average(table, torch.randn(table.shape, generator=generator(1)))
     centred = table - table.mean(dim=0)
     alike = [F.cosine_similarity(rows[1:], rows[:-1], dim=1).mean().item() for rows in (centred, twin)]
     assert alike[1] == pytest.approx(alike[0], abs=0.03)
     assert twin.std().item() == pytest.approx(1, abs=0.05)
+
+
+def test_each_column_of_a_twin_is_as_smooth_as_its_own():
+    place = torch.arange(4000)[:, None]
+    table = 3 + (place * torch.tensor([0.1, 0.5, 1.0])).sin()
+    twin = smooth_twin(table, torch.randn(4000, 3, generator=generator(1)))
+    for rows, within in ((table, 1e-3), (twin, 0.06)):
+        centred = rows - rows.mean(dim=0)
+        alike = (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0)
+        assert alike.tolist() == pytest.approx(torch.tensor([0.1, 0.5, 1.0]).cos().tolist(), abs=within)
+    assert twin.std(dim=0).tolist() == pytest.approx([1, 1, 1], abs=0.1)
+
+
+def test_the_best_symmetric_matrix_is_symmetric_and_best():
+    X, Y = torch.randn(2, 50, 4, generator=generator()).double()
+    S = best_symmetric(X, Y)
+    assert torch.allclose(S, S.T)
+    loss = (X @ S - Y).square().sum()
+    for seed in range(10):
+        step = 0.01 * torch.randn(4, 4, generator=generator(seed)).double()
+        assert (X @ (S + step + step.T) - Y).square().sum() > loss
+    mixes = torch.tensor([[2.0, 1.0], [1.0, 3.0]]).double()
+    assert torch.allclose(best_symmetric(X[:, :2], X[:, :2] @ mixes), mixes)
+
+
+def test_a_hand_returns_after_whole_turns():
+    distance = torch.arange(30)
+    assert distance[hand_returns(distance, 2, 10.0, 0.1)].tolist() == [2, 12, 22]
+    assert distance[hand_returns(distance, 2, 10.0, 0.7)].tolist() == [1, 2, 3, 11, 12, 13, 21, 22, 23]
 
 
 def test_positions_come_back():

@@ -6,6 +6,7 @@ import torch
 from course_lib import viz
 from course_lib.data import tasks
 from course_lib.lessons import rnn_limits as lesson
+from course_lib.measure.stored import stored_runs
 from course_lib.models.recurrent import Classifier, lstm_step
 from course_lib.tokenizers import Vocabulary
 
@@ -31,6 +32,16 @@ def test_the_question_of_s2_is_kept_for_the_test():
         if question in sentence
     }
     assert answers == {"with"}
+
+
+def test_no_single_word_settles_the_blank():
+    words, answers = (torch.cat(parts) for parts in zip(lesson.ENCODED[False], lesson.ENCODED[True], strict=True))
+    for place in range(7):
+        best = 0
+        for word in words[:, place].unique():
+            best += answers[words[:, place] == word].bincount().max().item()
+        assert best / len(words) <= 0.75
+    assert lesson.last_word_alone() == 0.75
 
 
 def test_sentences_begin_where_they_are_asked_to():
@@ -146,13 +157,14 @@ def test_forget_gate_is_the_gate_of_each_step():
     torch.testing.assert_close(lesson.forget_gate(reader, tokens), torch.stack(gates).mean(dim=(0, 1)))
 
 
-def test_memory_names_radius_or_gate():
+def test_largest_factor_is_radius_or_gate():
     tokens = torch.randint(5, (3, 6), generator=generator())
     elman = Classifier(torch.nn.RNN(4, 4, batch_first=True), 4, 5, 2)
-    elman.network.weight_hh_l0.data = 1.5 * torch.eye(4)
-    assert lesson.memory(elman, tokens) == "spectral radius 1.5"
+    elman.network.weight_hh_l0.data = -1.5 * torch.eye(4)
+    assert lesson.largest_factor(elman, tokens) == pytest.approx(1.5)
     open_lstm = Classifier(lesson.opened(torch.nn.LSTM(4, 4, batch_first=True)), 4, 5, 2)
-    assert lesson.memory(open_lstm, tokens).startswith("most open of 4 forget gates 0.99")
+    assert lesson.largest_factor(open_lstm, tokens) == lesson.forget_gate(open_lstm, tokens).max().item()
+    assert lesson.largest_factor(open_lstm, tokens) == pytest.approx(0.995, abs=0.005)
 
 
 def test_log_axis_has_the_ticks_asked_for():
@@ -193,6 +205,16 @@ def test_at_the_blank_only_both_ends_see_what_follows(layers):
         assert same == (how == "left to right")
 
 
+def test_from_the_right_only_what_follows_is_seen():
+    model = lesson.AtTheBlank("right to left")
+    ate, put, park = (
+        model(*lesson.one_blank(f"he {verb} the cake ⟨M⟩ the {noun}"))
+        for verb, noun in (("ate", "fork"), ("put", "fork"), ("ate", "park"))
+    )
+    assert torch.equal(ate, put)
+    assert not torch.equal(ate, park)
+
+
 def test_keeper_and_opened():
     keeper = lesson.Keeper(lesson.opened(torch.nn.LSTM(32, 64, batch_first=True)), 3)
     assert keeper(torch.randint(tasks.VOCABULARY, (5, 9))).shape == (5, 3, tasks.SYMBOLS)
@@ -205,6 +227,47 @@ def test_agreement_rows():
     assert lengths.tolist() == [2, 3]
     assert words.tolist() == [[3, 0, 0], [3, 2, 1]]
     assert (plural.tolist(), distance.tolist()) == ([0, 1], [3, 4])
+
+
+def test_bits_by_place_are_three_less_the_cross_entropy():
+    symbols = torch.randint(tasks.SYMBOLS, (6, 4), generator=generator())
+    knows = torch.nn.functional.one_hot(symbols, tasks.SYMBOLS) * 50.0
+    knows[:, 2:] = 0.0  # of the last two places nothing
+    torch.testing.assert_close(lesson.bits_by_place(lambda _: knows, symbols), torch.tensor([3.0, 3.0, 0.0, 0.0]))
+
+
+def test_longer_runs_are_those_of_the_script():
+    copiers = stored_runs("recurrent", "copiers")
+    assert {steps for _, steps, _ in copiers} == {400, 1600}
+    for name in ("64 + 64", "4 + 4"):
+        total = torch.tensor([copiers[name, 1600, f"place {place} of 20"] for place in range(1, 21)]).sum(dim=0)
+        torch.testing.assert_close(total, torch.tensor(copiers[name, 1600, "20 symbols"]), atol=2e-3, rtol=0)
+    assert max(max(values) for values in stored_runs("recurrent", "rates").values()) < 0.16  # as the lesson says
+
+
+def test_drawings_show_every_run():
+    _, ax = viz.figure()
+    lesson.draw_dots(ax, {"two": torch.tensor([0.1, 0.9]), "one": torch.tensor([0.5])}, 0.125)
+    assert [len(line.get_xdata()) for line in ax.get_lines()] == [2, 1, 2]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["two", "one"]
+    _, axes = viz.figure(columns=2)
+    lesson.draw_bits(axes, (2, 20), {"64 + 64": [6, 30]}, {"64 + 64": [1.0] * 20})
+    assert [line.get_linestyle() for line in axes[1].get_lines()] == ["-", ":"]
+
+
+def test_what_is_watched_is_drawn():
+    tokens, answers = tasks.recall(generator(), 6, 4)
+    reader = Classifier(torch.nn.RNN(4, 4, batch_first=True), 4, tasks.VOCABULARY, tasks.SYMBOLS)
+    found = lesson.watch(reader, tokens, answers)
+    assert found["ratio"] == lesson.far_over_near(reader, tokens)
+    assert 0 <= found["accuracy"] <= 1
+    _, axes = viz.figure(columns=3)
+    lesson.draw_watched(axes, {"Elman": {key: ([0], [value]) for key, value in found.items()}})
+    assert [len(ax.get_lines()) for ax in axes] == [2, 2, 2]
+
+
+def test_lowered_rate():
+    assert lesson.lowered_rate(0.3, torch.tensor([1.0, 1.0, 4.0]), 1.0) == pytest.approx(0.15)
 
 
 def test_milliseconds():

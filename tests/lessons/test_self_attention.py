@@ -4,10 +4,12 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from course_lib import viz
+from course_lib import data, viz
 from course_lib.lessons.self_attention import (
+    OBJECTS,
     attention_gradients,
-    draw_by_width,
+    depths_of_layers,
+    draw_gradients,
     draw_head,
     draw_matrix,
     draw_prices,
@@ -16,9 +18,11 @@ from course_lib.lessons.self_attention import (
     interval_by_group,
     nearest_is_right,
     operations_beside_slide,
+    part_of_top_tenth,
     partner_weights,
     prices_of_layers,
     reach,
+    without_name,
 )
 from course_lib.models.attention import attention, causal_mask
 
@@ -69,6 +73,39 @@ def test_nearest_is_right():
     assert nearest_is_right(vectors, torch.tensor([0, 0, 1, 1]), same_name).tolist() == [0, 0, 0, 0]
 
 
+def test_near_is_not_the_same_as_equally_near():
+    """As [CLS] after the first layers: all cosines above 0.99999, and still each is nearest to its own kind."""
+    generator = torch.Generator().manual_seed(0)
+    labels, names = torch.arange(60) // 12, torch.arange(60) % 12
+    kind = torch.randn(5, 384, generator=generator)[labels] + 0.1 * torch.randn(60, 384, generator=generator)
+    vectors = torch.ones(60, 384).double() + 1e-4 * kind.double()
+    assert nearest_is_right(vectors, labels, names).mean() > 0.95
+    alike = torch.randn(1, 384, generator=generator).double().expand(60, 384)
+    noise = 1e-15 * torch.randn(60, 384, generator=generator).double()  # equal but for rounding: ties
+    for equal in (alike + noise, noise):
+        assert nearest_is_right(equal, labels, names).tolist() == pytest.approx([0.2] * 60)
+
+
+def test_without_the_name_its_vectors_have_the_mean_zero():
+    vectors, names = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([4, 1, 4, 9, 1, 1])
+    rest = without_name(vectors, names)
+    for name in names.unique():
+        assert torch.allclose(rest[names == name].sum(dim=0), torch.zeros(3), atol=1e-5)
+    assert torch.allclose(rest[0] - rest[2], vectors[0] - vectors[2], atol=1e-5)
+
+
+def test_each_object_stands_in_its_sentence():
+    sentences = data.load("broke", "test", quiet=True)["sentence"]
+    for name, sentence in zip(OBJECTS, sentences, strict=True):
+        assert name in sentence.rstrip(".").replace("'", " ").split(" broke the ")[1].split()
+
+
+def test_an_rnn_waits_longer_the_longer_the_text():
+    short, long = depths_of_layers(8, 4), depths_of_layers(16, 4)
+    assert long["RNN"] > short["RNN"] + 8
+    assert (short["attention"], short["ConvNet"]) == (long["attention"], long["ConvNet"])
+
+
 def test_parameters_are_not_kept():
     megabytes = {name: price[2] for name, price in prices_of_layers(8, 16).items()}
     assert megabytes["ConvNet"] == pytest.approx(8 * 16 * 4 / 1e6)  # its input alone
@@ -83,20 +120,34 @@ def test_operations_are_those_of_the_formulas():
 
 def test_the_drawings_show_every_line():
     fig, axes = viz.figure(columns=3, rows=2)
-    draw_by_width(axes[0, 0], {"a": [0.1, 0.2], "b": [0.3, 0.4]}, [4, 8], y="weight", level=0.1)
-    assert len(axes[0, 0].lines) == 3
-    draw_trainings(axes[0, 1], "d = 8", [0.1, 1.0], {"scale": torch.rand(2, 5)}, even=0.2)
-    assert len(axes[0, 1].lines) == 3
-    assert len(axes[0, 1].collections) == 1  # the band
+    draw_trainings(
+        axes[0, 1], [0.1, 1.0], {"scale": torch.rand(2, 5), "longer": torch.rand(1, 5)}, even=0.2, alone={"longer": 0.1}
+    )
+    assert len(axes[0, 1].lines) == 4
+    assert len(axes[0, 1].collections) == 2  # the bands
     draw_matrix(axes[0, 2], "weights", torch.eye(2), ["a", "b"], ["c", "d"])
     assert [label.get_text() for label in axes[0, 2].get_xticklabels()] == ["c", "d"]
     fig_of_senses, ax = viz.figure()
-    draw_senses(ax, {"broke": [torch.ones(4)] * 7}, {"chance": 0.2})
-    assert len(ax.lines) == 2
+    draw_senses(ax, {"broke": [torch.ones(4)] * 7}, {"means": torch.full((4,), 0.2)})
+    assert len(ax.lines) == 3
+    heights = {text.get_text(): text.get_position()[1] for text in ax.texts}
+    assert abs(heights["means"] - heights["chance"]) > 0.05  # though both lines are at 0.2
     viz.show(fig_of_senses, alt="A line.")
     draw_prices(axes[1], {4: prices_of_layers(4, 8), 8: prices_of_layers(8, 8)})
     assert [len(ax.lines) for ax in axes[1]] == [3, 4, 4]
     viz.show(fig, alt="Lines.")
+
+
+def test_gradients_are_drawn_as_ratios():
+    fig, axes = viz.figure(rows=2, columns=2)
+    scaled = {d: (torch.full((20,), 0.5), torch.ones(20), torch.ones(20)) for d in (4, 8)}
+    unscaled = {d: (torch.full((20,), 0.9), torch.full((20,), 0.5), torch.full((20,), float(d))) for d in (4, 8)}
+    ratios = draw_gradients(axes, scaled, unscaled)
+    assert ratios["queries, mean"] == ratios["queries, median"] == [4.0, 8.0]
+    assert ratios["scores, mean"] == [0.5, 0.5]
+    assert [len(ax.lines) for ax in axes.flat] == [2, 3, 3, 3]
+    viz.show(fig, alt="Lines.")
+    assert part_of_top_tenth(torch.tensor([1.0] * 19 + [21.0])).item() == pytest.approx(0.55)
 
 
 def test_every_tensor_of_a_head_is_drawn():
@@ -104,3 +155,4 @@ def test_every_tensor_of_a_head_is_drawn():
     X, W, made = torch.ones(4, 4), [torch.ones(2, 4)] * 3, [torch.ones(4, 2)] * 3
     draw_head(axes, X, W, made, torch.ones(4, 4) / 4, torch.ones(4, 2), ["walk", "by", "river", "bank"], list("mwcp"))
     assert [len(ax.images) for ax in axes.flat] == [1] * 4 + [0] + [1] * 7
+    assert {ax.images[0].get_cmap().name for ax in axes.flat if ax.images} == {"PuOr_r"}

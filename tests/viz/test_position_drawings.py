@@ -55,4 +55,5 @@ def test_accuracy_by_place_breaks_where_training_ends():
     assert [ax.get_title(loc="left") for ax in axes] == ["2 back", "5 back"]
     [line] = [line for line in axes[0].lines if line.get_label() == "one"]
     assert [x for x, y in zip(*line.get_data(), strict=True) if y != y] == [32]
-    assert len(axes[0].lines) == 3 + 1 + 2 + 2  # thin lines, means, chance and the training length
+    assert len(axes[0].lines) == 3 + 1 + 2  # one for each model, chance and the training length
+    assert axes[0].get_legend_handles_labels()[1] == ["one", "two", "chance", "training length"]
