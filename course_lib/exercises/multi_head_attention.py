@@ -1,5 +1,6 @@
 """Exercises of lesson 04: split heads, the layer, what a head adds, two by hand, patterns, importance, a rival."""
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable
@@ -135,6 +136,15 @@ def _hidden_is_hidden(answer: Callable) -> None:
         )
 
 
+def _mask_the_right_way_round(answer: Callable) -> None:
+    """Each token may see all others, but not itself: the other way round it would see nothing but itself."""
+    x, W_qkv, b_qkv, W_o, b_o, heads, _ = LAYER[0]
+    others = ~torch.eye(x.shape[1], dtype=torch.bool)
+    _, weights = answer(x, W_qkv, b_qkv, W_o, b_o, heads, others)
+    if (weights.diagonal(dim1=-2, dim2=-1) > 0.99).all():
+        raise Wrong(TURNED_ROUND)
+
+
 SCORES = "(q @ k.mT / q.shape[-1] ** 0.5)"
 FILLED = f"({SCORES} if mask is None else {SCORES}.masked_fill(~mask, torch.finfo(q.dtype).min))"
 PARTS = "(split_heads(part, heads) for part in F.linear(x, W_qkv, b_qkv).chunk(3, dim=-1))"
@@ -172,7 +182,9 @@ layer = Exercise(
             {_weighing(f"{FILLED.replace('~mask', 'mask')}.softmax(dim=-1)")} · {TURNED_ROUND}
             k, v, mask) → k, v) · The mask is not used.
             {_weighing(f"({SCORES} if mask is None else {SCORES} * mask).softmax(dim=-1)")}
-            · The scores are multiplied by the mask: a score of 0 still gets a share. Fill with −∞ where hidden.
+            · A hidden score becomes 0, and a score of 0 still gets a share: fill with −∞ where hidden.
+            {_weighing(f"({SCORES} if mask is None else {SCORES} + mask).softmax(dim=-1)")}
+            · The mask is added as 0 and 1, so a hidden key only scores 1 less: fill with −∞ where hidden.
             {_weighing(f"{SCORES}.softmax(dim=-1) * (1 if mask is None else mask)")}
             · The mask comes after the softmax, so the rows no longer sum to 1: fill the scores with −∞ before it.
             F.linear(merge_heads(out), W_o, b_o) → merge_heads(out)
@@ -202,8 +214,13 @@ layer = Exercise(
             · The two results are in the wrong order: return output, then weights.
             """,
         ),
-    ),
+    ).extended(_mask_the_right_way_round, before="finite"),
     crashes=[
+        ("x3 and 6x6)", "W_o has a column for each of the d numbers of a token: merge the heads first."),
+        (
+            "(2) must match the size of tensor b (5)",
+            "Did you write `k.T`? It turns all four dimensions round; `k.mT` swaps the last two.",
+        ),
         (
             "shapes cannot be multiplied",
             "The rows of x are tokens: multiply them from the right by the transposes, `x @ W_qkv.T` and `… @ W_o.T`.",
@@ -252,6 +269,7 @@ def _sum_is_the_output(answer: Callable) -> None:
             raise Wrong("Added up over the heads, it must be the merged heads times W_o transposed; it is not.")
 
 
+A_PART = "The d_head numbers of a head meet a matrix (d_head, d): d_head columns of W_o, (d, d_head), transposed."
 contributions = Exercise(
     id="4.3",
     title="what each head adds",
@@ -275,6 +293,12 @@ contributions = Exercise(
             weights @ v → v
             · These are the values themselves, not weighted: where is `weights @ v`?
             "bhqe,dhe->bhqd" → "bhqe,dhe->bqd" · The heads are added up already; keep them apart.
+            "bhqe,dhe->bhqd" → "bhqe,dhe->hbqd" · The heads come first; the batch does: (batch, heads, queries, d).
+            "bhqe,dhe->bhqd" → "bhqe,dhe->bqhd" · Heads and queries are swapped: (batch, heads, queries, d).
+            "bhqe,dhe->bhqd" → "bhqe,dhe->bhdq" · The last two are swapped: (batch, heads, queries, d).
+            return torch.einsum("bhqe,dhe->bhqd", weights @ v, own) →
+                return torch.einsum("bhqe,dhe->bqhd", weights @ v, own).flatten(2)
+            · What the heads add stands side by side; give the heads a dimension of their own, the second.
             weights @ v, own) → weights @ v, own) / heads · It is divided by the number of heads: heads add, no mean.
             weights @ v, own) → weights @ v, own.flip(1)) · The heads meet the columns of W_o in reversed order.
             return torch.einsum("bhqe,dhe->bhqd", weights @ v, own) → return weights @ v
@@ -288,9 +312,14 @@ contributions = Exercise(
             "A head has d_head numbers, W_o has heads · d_head columns: each head needs its own d_head columns.",
         ),
         (
+            "to be: [6, 2] but got: [3, 2]",
+            "Batch and heads are one dimension here, and the parts of W_o come once for each head, not for each text: "
+            "leave the batch apart, and matrices (heads, d_head, d) are repeated along it.",
+        ),
+        *((part, A_PART) for part in ("but got: [2, 6]", "but got: [6, 6]")),
+        (
             "Expected size for first two dimensions",
-            "Two stacks of matrices do not fit. `weights @ v` needs no transpose; the parts of W_o need the heads in "
-            "the place after the batch: `parts[None]`, or an einsum.",
+            "Two stacks of matrices do not fit. `weights @ v` needs no transpose: (queries, keys) @ (keys, d_head).",
         ),
     ],
     nudge="Which columns of W_o does head 0 meet when the heads stand side by side? Head i?",
@@ -677,6 +706,15 @@ class AtRandom(Ladder):
         together = drawn[:, 0].T @ drawn[:, 1] / DRAWS  # how often a head of layer 0 comes with one of layer 1
         return right, drawn.mean(dim=0), together
 
+    def slip_made(self, answer: Callable) -> str:
+        """The slip that draws alike in every respect: a wrong number of heads alone has many causes."""
+        with contextlib.suppress(Exception):
+            got = self.results(answer)
+            for slip, sentence in self.slips:
+                if self.equal(got, self.results(slip)):
+                    return sentence
+        return ""
+
 
 def _same_seed(answer: Callable) -> None:
     kept = torch.ones(3, 12).tril(6).bool()
@@ -692,6 +730,12 @@ def _as_many_in_each_layer(answer: Callable) -> None:
                 if drawn.sum() != wanted.sum():
                     got = f"With seed {seed} layer {layer} gets {int(drawn.sum())} heads"
                     raise Wrong(f"{got}; {int(wanted.sum())} are kept there.")
+
+
+def _seed_is_used(answer: Callable) -> None:
+    kept = torch.ones(3, 12).tril(6).bool()
+    if len({tuple(answer(kept.clone(), seed).flatten().tolist()) for seed in range(20)}) == 1:
+        raise Wrong("Twenty seeds gave the same heads: draw them, with a generator that starts from `seed`.")
 
 
 def _every_choice_comes(answer: Callable) -> None:
@@ -715,6 +759,16 @@ def _layers_shuffled(kept: Tensor, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     drawn = as_many_at_random(kept, seed)
     return drawn[torch.randperm(len(kept), generator=generator)]
+
+
+def _never_kept(kept: Tensor, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.zeros_like(kept)
+    for layer, row in enumerate(kept):
+        rest = (~row).nonzero()[:, 0]
+        order = torch.randperm(len(rest), generator=generator)
+        drawn[layer, rest[order[: int(row.sum())]]] = True
+    return drawn
 
 
 def _one_order(kept: Tensor, seed: int) -> Tensor:
@@ -747,7 +801,7 @@ rival = Exercise(
         returns=["how often a layer has the right number", "how often each head is drawn", "pairs of two layers"],
         differentiable=False,
         tolerance=0.12,
-        properties=[_as_many_in_each_layer, _every_choice_comes],
+        properties=[_as_many_in_each_layer, _seed_is_used, _every_choice_comes],
         slips=[
             *edits(
                 as_many_at_random,
@@ -765,7 +819,11 @@ rival = Exercise(
                 · Whatever the seed, the same heads come: hand `seed` on to the generator.
                 """,
             ),
-            (_from_all_layers, "As many in all, but drawn from all layers at once; keep each layer's own number."),
+            (
+                _from_all_layers,
+                "A layer gets now more, now fewer heads than are kept in it: draw in each layer, its own number.",
+            ),
+            (_never_kept, "The kept heads are left out; they may be drawn again, like all others of the layer."),
             (_layers_shuffled, "The layers change places; each layer keeps its own number of heads."),
             (_drawn_twice, "A head can be drawn twice, so there are sometimes too few: `torch.randperm` repeats none."),
             (_one_order, ALIKE),

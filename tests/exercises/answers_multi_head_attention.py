@@ -194,6 +194,39 @@ def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     return x
 
 
+@wrong("4.2", "turned round, with minus infinity", says="The mask is turned round: True means that a key may be seen")
+def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
+    q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (x @ W_qkv.T + b_qkv).chunk(3, dim=-1))
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    return (weights @ v).transpose(1, 2).flatten(2) @ W_o.T + b_o, weights
+
+
+@wrong("4.2", "filled with 0", says="A hidden score becomes 0, and a score of 0 still gets a share")
+def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
+    q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (x @ W_qkv.T + b_qkv).chunk(3, dim=-1))
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, 0)
+    weights = scores.softmax(dim=-1)
+    return (weights @ v).transpose(1, 2).flatten(2) @ W_o.T + b_o, weights
+
+
+@wrong("4.2", "W_o before the merge", says="merge the heads first")
+def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
+    q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (x @ W_qkv.T + b_qkv).chunk(3, dim=-1))
+    weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)
+    return (weights @ v) @ W_o.T + b_o, weights
+
+
+@wrong("4.2", "k.T", says="`k.mT` swaps the last two")
+def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
+    q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (x @ W_qkv.T + b_qkv).chunk(3, dim=-1))
+    return q @ k.T, v
+
+
 @wrong("4.2", "no mask taken care of", says="The mask may be None: then every key may be seen")
 def multi_head(x, W_qkv, b_qkv, W_o, b_o, heads, mask=None):
     q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (x @ W_qkv.T + b_qkv).chunk(3, dim=-1))
@@ -278,9 +311,7 @@ def head_contributions(weights, v, W_o):
     return torch.einsum("bhqe,dhe->bhqd", weights @ v, parts)
 
 
-@wrong(
-    "4.3", "parts without a place for the batch", says="the parts of W_o need the heads in the place after the batch"
-)
+@wrong("4.3", "parts without a place for the batch", says="come once for each head, not for each text")
 def head_contributions(weights, v, W_o):
     found = (weights @ v).flatten(0, 1)
     return torch.bmm(found, torch.stack(W_o.chunk(v.shape[1], dim=1)).mT)
@@ -289,6 +320,30 @@ def head_contributions(weights, v, W_o):
 @wrong("4.3", "weights transposed", says="`weights @ v` needs no transpose")
 def head_contributions(weights, v, W_o):
     return torch.einsum("bhqe,dhe->bhqd", weights.mT @ v, W_o.unflatten(1, (v.shape[1], -1)))
+
+
+@wrong("4.3", "a part without its transpose", says="d_head columns of W_o, (d, d_head), transposed")
+def head_contributions(weights, v, W_o):
+    size = v.shape[-1]
+    found = weights @ v
+    return torch.stack([found[:, i] @ W_o[:, i * size : (i + 1) * size] for i in range(v.shape[1])], dim=1)
+
+
+@wrong("4.3", "all parts without a transpose", says="d_head columns of W_o, (d, d_head), transposed")
+def head_contributions(weights, v, W_o):
+    return weights @ v @ W_o.unflatten(1, (v.shape[1], -1)).transpose(0, 1)
+
+
+@wrong("4.3", "stacked in front", says="The heads come first; the batch does")
+def head_contributions(weights, v, W_o):
+    parts = W_o.chunk(v.shape[1], dim=1)
+    return torch.stack([(weights @ v)[:, i] @ part.T for i, part in enumerate(parts)])
+
+
+@wrong("4.3", "side by side", says="give the heads a dimension of their own")
+def head_contributions(weights, v, W_o):
+    parts = W_o.chunk(v.shape[1], dim=1)
+    return torch.cat([(weights @ v)[:, i] @ part.T for i, part in enumerate(parts)], dim=-1)
 
 
 @wrong("4.3", "twice", says="Added up over the heads, it must be the merged heads times W_o transposed")
@@ -753,7 +808,7 @@ def as_many_at_random(kept, seed):
     return torch.stack(rows)
 
 
-@wrong("4.7", "all heads shuffled", says="As many in all, but drawn from all layers at once")
+@wrong("4.7", "all heads shuffled", says="A layer gets now more, now fewer heads than are kept in it")
 def as_many_at_random(kept, seed):
     order = torch.randperm(kept.numel(), generator=torch.Generator().manual_seed(seed))
     return kept.flatten()[order].view(kept.shape)
@@ -762,6 +817,43 @@ def as_many_at_random(kept, seed):
 @wrong("4.7", "the seed is not used", says="The same seed gave different heads")
 def as_many_at_random(kept, seed):
     return torch.stack([row[torch.randperm(len(row))] for row in kept])
+
+
+@wrong("4.7", "a seed of its own", says="Twenty seeds gave the same heads")
+def as_many_at_random(kept, seed):
+    generator = torch.Generator().manual_seed(42)
+    return torch.stack([row[torch.randperm(len(row), generator=generator)] for row in kept])
+
+
+@wrong("4.7", "one too many", says="With seed 0 layer 0 gets 3 heads; 2 are kept there")
+def as_many_at_random(kept, seed):
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.zeros_like(kept)
+    for layer, row in enumerate(kept):
+        drawn[layer, torch.randperm(len(row), generator=generator)[: int(row.sum()) + 1]] = True
+    return drawn
+
+
+@wrong("4.7", "the first layer's number", says="With seed 0 layer 2 gets 2 heads; 1 are kept there")
+def as_many_at_random(kept, seed):
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.zeros_like(kept)
+    for layer, row in enumerate(kept):
+        drawn[layer, torch.randperm(len(row), generator=generator)[: int(kept[0].sum())]] = True
+    return drawn
+
+
+@wrong("4.7", "coins of one probability", says="A layer gets now more, now fewer heads than are kept in it")
+def as_many_at_random(kept, seed):
+    noise = torch.rand(kept.shape, generator=torch.Generator().manual_seed(seed))
+    return noise < kept.float().mean()
+
+
+@wrong("4.7", "only among the others", says="The kept heads are left out; they may be drawn again")
+def as_many_at_random(kept, seed):
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.rand(kept.shape, generator=generator) + kept
+    return (noise.argsort(dim=1).argsort(dim=1) < kept.sum(dim=1, keepdim=True)) & ~kept
 
 
 @wrong("4.7", "with replacement", says="A head can be drawn twice")
