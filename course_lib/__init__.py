@@ -52,6 +52,7 @@ A room is a folder or a file of this level. It imports only rooms above it, from
         instruments.py      what depends on what, what waits for what, how long it takes, what it keeps
         costs.py            what a training costs: operations, time, energy, carbon
         probes.py           what can be read off hidden vectors
+        stored.py           tables of the experiments that take too long for a lesson (benchmarks/)
         heads.py            what each head looks at, adds, how much it matters; random rivals; some by hand
     viz/                    pictures, each with alt text
         figures.py          curves, heat maps, bars, tables: one look
