@@ -1,5 +1,6 @@
 """Exercises of lesson 02: a control, a score, a masked softmax, a context, vectors by hand, a redirection, a hop."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -162,8 +163,8 @@ class _Calls(TorchFunctionMode):
 
 
 def _all_pairs_at_once(answer: Callable) -> None:
-    """Pair by pair is right, but with the lesson's sizes a training would take hours."""
-    batch, queries, keys = 8, 6, 7
+    """Pair by pair is right, but with the lesson's sizes a training would take hours. Loops over queries will do."""
+    batch, queries, keys = 4, 3, 50
     with _Calls() as calls:
         answer(*_random(0, (batch, queries, 2), (batch, keys, 2), (3, 4), (3,)))
     if calls.count >= batch * queries * keys:
@@ -384,17 +385,18 @@ def _context_cases() -> list[tuple]:
     return cases
 
 
-def _context_alone(function: Callable) -> Callable:
+def _first_alone(function: Callable) -> Callable:
     """The first of the two results: the weights, which are only looked at, need no gradient."""
 
-    def alone(q, states, mask, score):
-        return function(q, states, mask, score)[0]
+    @functools.wraps(function)
+    def alone(*inputs):
+        return function(*inputs)[0]
 
     return alone
 
 
 def _gradient_of_the_context(answer: Callable) -> None:
-    Ladder(_context_alone(context_vector), _context_cases(), ["context"]).gradients(_context_alone(answer))
+    Ladder(_first_alone(context_vector), _context_cases(), ["context"]).gradients(_first_alone(answer))
 
 
 AS_THEY_ARE = "Weights (batch, queries, keys) times states (batch, keys, d) fit as they are:"
@@ -655,6 +657,10 @@ def _hop_cases() -> list[tuple]:
     return cases
 
 
+def _gradient_of_the_question(answer: Callable) -> None:
+    Ladder(_first_alone(hop), _hop_cases(), ["the new question"]).gradients(_first_alone(answer))
+
+
 one_hop = Exercise(
     id="2.7",
     title="a hop",
@@ -684,7 +690,9 @@ one_hop = Exercise(
             values), weights → values), q · The second result is the weights: what was looked at.
             """,
         ),
-    ).without("gradients"),
+    )
+    .without("gradients")
+    .extended(_gradient_of_the_question),
     crashes=[
         MASK_MAY_BE_NONE,
         (

@@ -47,6 +47,20 @@ def additive_score(q, keys, W, v):
     return torch.einsum("bqka,a->bqk", torch.tanh(a.unsqueeze(2) + b.unsqueeze(1)), v)
 
 
+@right("2.2", "query by query")
+def additive_score(q, keys, W, v):
+    sentences = []
+    for b in range(q.shape[0]):
+        rows = []
+        for i in range(q.shape[1]):
+            repeated = q[b, i].repeat(keys.shape[1], 1)
+            joined = torch.cat([repeated, keys[b]], dim=1)
+            hidden = torch.tanh(torch.matmul(joined, W.transpose(0, 1)))
+            rows.append(torch.matmul(hidden, v))
+        sentences.append(torch.stack(rows))
+    return torch.stack(sentences)
+
+
 @wrong("2.2", "pair by pair", says="pair by pair the trainings below would take hours")
 def additive_score(q, keys, W, v):
     sentences = []
@@ -470,6 +484,14 @@ def hop(q, keys, values, mask):
     return torch.stack(news), torch.stack(looks)
 
 
+@right("2.7", "weights that are only looked at")
+def hop(q, keys, values, mask):
+    scores = torch.einsum("bd,bnd->bn", q, keys)
+    scores = scores if mask is None else scores.masked_fill(~mask, -1e30)
+    weights = scores.softmax(dim=-1)
+    return q + torch.einsum("bn,bnd->bd", weights, values), weights.detach()
+
+
 # --- 2.7 wrong ------------------------------------------------------------------------------------------------------
 
 
@@ -479,6 +501,14 @@ def hop(q, keys, values, mask):
     scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
     weights = torch.softmax(scores, dim=1)
     return (weights[:, :, None] * values).sum(dim=1), weights
+
+
+@wrong("2.7", "values cut off from the gradient", says="no gradient reaches values")
+def hop(q, keys, values, mask):
+    scores = (q[:, None] * keys).sum(dim=-1)
+    scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
+    weights = torch.softmax(scores, dim=1)
+    return q + (weights[:, :, None] * values.detach()).sum(dim=1), weights
 
 
 @wrong("2.7", "None forgotten", says="`mask` may be `None`")
