@@ -241,13 +241,19 @@ def _finds_the_partner(answer: Callable) -> None:
         raise Wrong("Some shoes look at one of another pair: the colour must count as well.", wanted, scores)
 
 
+def _lead(answer: Callable, colours: int, margin: float) -> float:
+    """How far the partner's score lies above the next, for the shoe where it is least."""
+    scores, n = _scores(answer, colours, margin), 2 * colours
+    wanted = torch.eye(n, dtype=torch.bool)[(torch.arange(n) + colours) % n]
+    return (scores[wanted] - scores.masked_fill(wanted, -math.inf).amax(dim=-1)).min().item()
+
+
 def _by_the_margin(answer: Callable) -> None:
     for colours, margin in SHOES:
-        scores, n = _scores(answer, colours, margin), 2 * colours
-        wanted = torch.eye(n, dtype=torch.bool)[(torch.arange(n) + colours) % n]
-        lead = (scores[wanted] - scores.masked_fill(wanted, -math.inf).amax(dim=-1)).min().item()
+        lead = _lead(answer, colours, margin)
         if lead < margin * (1 - 1e-4):
-            twice = " The margin in both matrices is multiplied with itself." if margin < 1 else ""
+            squared = math.isclose(_lead(answer, colours, 2 * margin), 4 * lead, rel_tol=1e-3)
+            twice = " The margin in both matrices is multiplied with itself." if squared else ""
             raise Wrong(
                 f"The right shoe wins, but by {lead:.3g} only; with {colours} colours and margin {margin:g} its score "
                 f"must lie {margin:g} above the next, after the division by √{colours + 2}.{twice}"
@@ -726,6 +732,8 @@ control = Exercise(
             {LESS} → vectors / means · The vectors are divided by the mean; take it off.
             {LESS} → F.normalize(vectors - means, dim=-1)
             · Each vector has got the length 1; only the mean is taken off, the cosine does the rest.
+            {LESS} → torch.where((names < len(names))[:, None], vectors - means, vectors)
+            · The vectors with the name 8 stay as they were: names may be any whole numbers, see `names.unique()`.
             names[:, None] == names → names[:, None] != names
             · The mean of the *other* names is taken off; take off that of the vector's own name.
             same @ vectors / same.sum(dim=1, keepdim=True)

@@ -1,7 +1,7 @@
 """Lesson 03: shoes that find their partners, attention's gradient by hand, what reaches what, who a vector is about."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from course_lib.models.attention import SelfAttention, padding_mask
 from course_lib.models.bert import Bert
 from course_lib.models.inside import recorded
 from course_lib.tokenizers import WordPiece
+from course_lib.viz import diagrams
 
 BUDGETS = {
     "steps": Budget("steps of each training of a head", cpu=150, gpu=300, smoke=2),
@@ -63,6 +64,12 @@ def reach(masks: Sequence[Tensor]) -> Tensor:
     for mask in masks:
         seen = (mask.float() @ seen.float()) > 0
     return seen
+
+
+def depends(layers: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+    """Autograd's word: 1.0 where output t of the layers depends on word s of X (words, d) → (outputs, words)."""
+    slopes = torch.autograd.functional.jacobian(layers, X)  # (outputs, d, words, d)
+    return (slopes.abs().sum(dim=(1, 3)) > 0).float()
 
 
 class SlideAttention(nn.Module):
@@ -227,6 +234,27 @@ def draw_matrix(
     ax.set_xticks(range(len(columns)), columns, rotation=40, ha="right", rotation_mode="anchor")
 
 
+def draw_steps(
+    axes: Sequence[Axes], raw: Tensor, hidden: Tensor, chosen: Tensor, mixed: Tensor, words: Sequence[str]
+) -> None:
+    """The four steps of a masked head: scores, scores with −∞, weights, (words, words) each; outputs (words, d)."""
+    largest = float(raw.abs().max())
+    draw_matrix(axes[0], "1 scores (9, 9)", raw, words, numbers=False, largest=largest, x="key", y="query")
+    draw_matrix(axes[1], "2 masked (9, 9)", hidden, numbers=False, largest=largest, x="key", bar=True)
+    draw_matrix(axes[2], "3 softmax (9, 9)", chosen, numbers=False, x="key", bar=True)
+    draw_matrix(axes[3], "4 mixed (9, 8)", mixed, numbers=False, x="number", bar=True)
+    axes[3].set_aspect(mixed.shape[1] / mixed.shape[0])  # as high as the others
+
+
+def draw_reach(axes: Sequence[Axes], reached: Mapping[str, Tensor]) -> None:
+    """The way around a hidden next word, then for each title what reaches what, (outputs, inputs)."""
+    diagrams.leak_in_two_steps(axes[0])
+    for ax, (title, matrix) in zip(axes[1:], reached.items(), strict=True):
+        viz.heatmap(ax, matrix, numbers=False, bar=False, x="input", y="output")
+        ax.set_title(title, fontsize=12)
+        ax.set(xticks=[0, len(matrix) - 1], yticks=[0, len(matrix) - 1])
+
+
 def draw_head(
     axes: Any,
     X: Tensor,
@@ -314,12 +342,18 @@ def _by_width(ax: Axes, lines: Mapping[str, Sequence], widths: Sequence[int], ti
 
 
 def draw_trainings(
-    ax: Axes, rates: Sequence[float], found: Mapping[str, Tensor], even: float, alone: Mapping[str, float]
+    axes: Sequence[Axes],
+    rates: Sequence[float],
+    found: Mapping[str, Tensor],
+    even: float,
+    square: Tensor,
+    alone: Mapping[str, float],
 ) -> None:
-    """Accuracy against the learning rate: the mean, and a band over all runs; found: name → (rates, runs).
+    """Accuracy against the learning rate, a band over all runs; beside it the four ways at their best rates.
 
-    alone: name → the one rate of a way that has been tried at one rate only.
+    found: name → (rates, runs); square (2 starts, 2 rates of W_Q); alone: name → the one rate that it was tried at.
     """
+    ax = axes[0]
     lines = {}
     for name, runs in found.items():
         tried = [alone[name]] if name in alone else rates
@@ -332,6 +366,8 @@ def draw_trainings(
     ax.set_xticks(rates, rates)
     ax.minorticks_off()
     ax.set_ylim(0, 1.05)
+    starts, rates_of_q = ["as it is", "times √d"], ["as given", "times √d"]
+    draw_matrix(axes[1], "", square, starts, rates_of_q, x="rate of W_Q", y="first W_Q", largest=1)
 
 
 def draw_senses(
@@ -345,8 +381,8 @@ def draw_senses(
     levels = {"chance": 0.2} | {name: float(found.mean()) for name, found in baselines.items()}
     height = -1.0
     for name, level in sorted(levels.items(), key=lambda item: item[1]):
-        style = viz.look("chance")["linestyle"] if name == "chance" else "-"
-        ax.axhline(level, color=viz.look("chance")["color"], linewidth=1, linestyle=style, zorder=0)
+        style = {"linestyle": "--", "linewidth": 2} if name == "chance" else {"linewidth": 1}
+        ax.axhline(level, color=viz.look("chance")["color"], zorder=1, **style)
         height = max(level, height + 0.06)  # names that stand apart
         ax.text(end + 0.35, height, name, va="center", fontsize=10)
     ax.set(xlim=(-0.3, end + 0.3), ylim=(0, 1.05))

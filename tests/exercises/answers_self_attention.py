@@ -783,7 +783,15 @@ def without_name(vectors, names):
     return vectors - same.long() @ vectors / same.sum(dim=1, keepdim=True)
 
 
-@wrong("3.7", "the sentence's place counted in fives", says="")
+@wrong("3.7", "the names are not asked", says="the new vectors at [2, 2]: 0.377639; expected 0.")
 def without_name(vectors, names):
     groups = vectors[: len(names) // 3 * 3].view(3, -1, vectors.shape[1])
     return torch.cat([(groups - groups.mean(dim=0)).flatten(0, 1), vectors[len(names) // 3 * 3 :]])
+
+
+@wrong("3.7", "names counted from 0 to n", says="names may be any whole numbers")
+def without_name(vectors, names):
+    result = vectors.clone()
+    for name in range(len(names)):
+        result[names == name] = vectors[names == name] - vectors[names == name].mean(dim=0)
+    return result

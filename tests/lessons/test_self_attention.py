@@ -8,12 +8,15 @@ from course_lib import data, viz
 from course_lib.lessons.self_attention import (
     OBJECTS,
     attention_gradients,
+    depends,
     depths_of_layers,
     draw_gradients,
     draw_head,
     draw_matrix,
     draw_prices,
+    draw_reach,
     draw_senses,
+    draw_steps,
     draw_trainings,
     interval_by_group,
     nearest_is_right,
@@ -54,6 +57,11 @@ def test_a_word_that_is_hidden_comes_back_in_the_second_layer():
     assert torch.equal(reach([not_next]), not_next)
     assert reach([not_next, not_next]).all()
     assert torch.equal(reach([causal_mask(5, 5)] * 3), causal_mask(5, 5))
+
+
+def test_autograd_says_what_depends_on_what():
+    X = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(depends(lambda x: attention(x, x, x, causal_mask(4, 4))[0], X), causal_mask(4, 4).float())
 
 
 def test_the_interval_draws_whole_groups():
@@ -120,11 +128,11 @@ def test_operations_are_those_of_the_formulas():
 
 def test_the_drawings_show_every_line():
     fig, axes = viz.figure(columns=3, rows=2)
-    draw_trainings(
-        axes[0, 1], [0.1, 1.0], {"scale": torch.rand(2, 5), "longer": torch.rand(1, 5)}, even=0.2, alone={"longer": 0.1}
-    )
-    assert len(axes[0, 1].lines) == 4
-    assert len(axes[0, 1].collections) == 2  # the bands
+    found = {"scale": torch.rand(2, 5), "longer": torch.rand(1, 5)}
+    draw_trainings(axes[0, :2], [0.1, 1.0], found, even=0.2, square=torch.eye(2), alone={"longer": 0.1})
+    assert len(axes[0, 0].lines) == 4
+    assert len(axes[0, 0].collections) == 2  # the bands
+    assert [label.get_text() for label in axes[0, 1].get_yticklabels()] == ["as it is", "times √d"]
     draw_matrix(axes[0, 2], "weights", torch.eye(2), ["a", "b"], ["c", "d"])
     assert [label.get_text() for label in axes[0, 2].get_xticklabels()] == ["c", "d"]
     fig_of_senses, ax = viz.figure()
@@ -148,6 +156,18 @@ def test_gradients_are_drawn_as_ratios():
     assert [len(ax.lines) for ax in axes.flat] == [2, 3, 3, 3]
     viz.show(fig, alt="Lines.")
     assert part_of_top_tenth(torch.tensor([1.0] * 19 + [21.0])).item() == pytest.approx(0.55)
+
+
+def test_steps_and_ways_are_drawn():
+    _, axes = viz.figure(columns=4)
+    raw = torch.randn(3, 3, generator=torch.Generator().manual_seed(0))
+    hidden = raw.masked_fill(~causal_mask(3, 3), -torch.inf)
+    draw_steps(axes, raw, hidden, hidden.softmax(dim=-1), torch.ones(3, 2), list("abc"))
+    assert all(ax.images for ax in axes)
+    assert axes[0].images[0].get_clim() == axes[1].images[0].get_clim()  # one scale
+    _, axes = viz.figure(columns=3)
+    draw_reach(axes, {"one": torch.eye(3).bool(), "two": torch.ones(3, 3).bool()})
+    assert [ax.get_title() for ax in axes[1:]] == ["one", "two"]
 
 
 def test_every_tensor_of_a_head_is_drawn():
