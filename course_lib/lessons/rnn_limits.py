@@ -27,7 +27,7 @@ BUDGETS = {
     "agreement_steps": Budget("steps of each training on agreement", cpu=300, smoke=2),
     "keep_steps": Budget("steps of a short and of a long training to keep 12 bits", cpu=(600, 2400), smoke=(2, 4)),
     "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, smoke=60),
-    "clip_runs": Budget("random beginnings of these runs", cpu=6, gpu=8, smoke=1),
+    "clip_runs": Budget("random beginnings of these runs", cpu=6, smoke=1),
     "copy_steps": Budget("steps of training of each copier", cpu=400, smoke=2),
     "lengths": Budget("lengths at which the two layers are timed", cpu=(32, 128, 512, 1024), smoke=(32, 64)),
 }

@@ -245,6 +245,23 @@ def test_longer_runs_are_those_of_the_script():
     assert max(max(values) for values in stored_runs("recurrent", "rates").values()) < 0.16  # as the lesson says
 
 
+def test_what_the_lesson_quotes_of_more_beginnings_is_stored():
+    starts = stored_runs("recurrent", "starts")
+    assert sum(value > 0.5 for value in starts["Elman", 800, "accuracy"]) == 7
+    assert max(starts["LSTM", 800, "accuracy"]) < 0.2
+    clipping = stored_runs("recurrent", "clipping")
+    ended = {name: sum(loss < 0.1 for loss in clipping[name, 300, "final loss"]) for name, _, _ in clipping}
+    assert ended == {"free": 0, "clipped": 18, "lowered rate": 14, "rate 0.05": 18}
+    longer = {}
+    for name in ("lowered rate", "rate 0.05"):
+        steps = zip(clipping[name, 300, "mean step"], clipping["clipped", 300, "mean step"], strict=True)
+        longer[name] = sum(own > clipped for own, clipped in steps)
+    assert longer == {"lowered rate": 12, "rate 0.05": 0}
+    letters = stored_runs("recurrent", "letters")
+    behind = zip(letters["LSTM", 800, "32"], letters["tables", 800, "4"], strict=True)
+    assert [lstm > table for lstm, table in behind] == [True, False]
+
+
 def test_drawings_show_every_run():
     _, ax = viz.figure()
     lesson.draw_dots(ax, {"two": torch.tensor([0.1, 0.9]), "one": torch.tensor([0.5])}, 0.125)
