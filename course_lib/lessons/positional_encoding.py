@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from course_lib.data.batches import IGNORED
 from course_lib.data.tasks import SYMBOLS
 from course_lib.lab.budgets import Budget
+from course_lib.measure import probes
 from course_lib.models.bert import Bert
 from course_lib.models.positions import shift_matrix
 
@@ -34,21 +34,6 @@ def look_back_head(symbols: int, d: int, back: int, sharpness: float) -> tuple[T
     W_K = torch.cat([nothing, torch.eye(d)], dim=1)
     W_V = torch.cat([torch.eye(symbols), torch.zeros(symbols, d)], dim=1)
     return W_Q, W_K, W_V
-
-
-def smooth_on_average(table: Tensor, noise: Tensor) -> Tensor:
-    r"""Random rows that change as slowly as those of a table, on average. Both (length, d) → (length, d)
-
-    With weights $e^{-(i-j)^2 / 2w^2}$ rows at a distance k have the cosine $e^{-k^2 / 4w^2}$, on average; w is chosen
-    so that for neighbours it is that of the table's rows, after their mean is taken off.
-    """
-    centred = table - table.mean(dim=0)
-    alike = F.cosine_similarity(centred[1:], centred[:-1], dim=1).mean()
-    width = (-1 / (4 * alike.log())) ** 0.5
-    place = torch.arange(len(noise)).to(noise)
-    weights = torch.exp(-((place[:, None] - place) ** 2) / (2 * width**2))  # (length, length)
-    weights = weights / weights.norm(dim=1, keepdim=True)  # so that the variance stays 1
-    return weights @ noise
 
 
 def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
@@ -127,3 +112,25 @@ def look_back(generator: torch.Generator, batch: int, length: int, distances: Se
     for i, distance in enumerate(distances):
         targets[:, distance:, i] = symbols[:, : length - distance]
     return symbols, targets
+
+
+def weight_by_distance(attention_weights: Tensor, places: range) -> Tensor:
+    """The weight that each head gives to the key at each distance, in the mean over queries at these places.
+
+    attention_weights (heads, length, length) → (heads, first place + 1): distance 0, 1, … back from the query
+    """
+    longest = places[0] + 1
+    rows = [attention_weights[:, place, : place + 1].flip(-1)[:, :longest] for place in places]
+    return torch.stack(rows).mean(dim=0)
+
+
+def readable(hidden: Tensor, labels: Tensor, classes: int) -> float:
+    """The share of labels that a linear probe names: trained on three quarters of the texts, tested on the others.
+
+    hidden (texts, length, d), labels (texts, length)
+    """
+    hidden = hidden.cpu().double()
+    hidden = (hidden - hidden.mean(dim=(0, 1))) / hidden.std(dim=(0, 1))  # small differences count like large ones
+    cut = 3 * len(hidden) // 4
+    weights = probes.linear_probe(hidden[:cut].flatten(0, 1), labels[:cut].flatten(), classes)
+    return probes.probe_accuracy(weights, hidden[cut:].flatten(0, 1), labels[cut:].flatten())

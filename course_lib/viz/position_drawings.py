@@ -128,3 +128,54 @@ def accuracy_by_place(
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     axes[0].set_ylabel("accuracy")
+    handles, labels = axes[0].get_legend_handles_labels()
+    axes[0].figure.legend(handles, labels, loc="outside upper center", ncols=7, fontsize=9, columnspacing=1)
+
+
+def ring(ax: Axes, rows: Tensor, title: str, colour: str) -> None:
+    """Neighbouring rows of a table in its two strongest directions, joined in order. rows (rows, ≥ 2)"""
+    ax.plot(rows[:, 0], rows[:, 1], marker="o", markersize=4, linewidth=0.8, color=colour)
+    edge = 1.1 * rows[:, :2].abs().max().item()
+    ax.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal", xticks=[], yticks=[])
+    ax.set(xlabel="direction 1", ylabel="direction 2", title=title)
+
+
+def turns(ax: Axes, learned: tuple[Tensor, Tensor], twins: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """The turns of a step: places for a whole turn, and modulus, of a learned table and of random ones beside it."""
+    ax.scatter(*learned, color=PALETTE[0], marker="o", label="MiniLM", zorder=3)
+    for i, twin in enumerate(twins):
+        ax.scatter(*twin, color=PALETTE[1], marker="s", s=16, label="_" if i else "random twins")
+    ax.axhline(1, color="#808080", linestyle="--")
+    ax.set(xscale="log", xlim=(4, 5000), ylim=(0, 1.08), xlabel="places for one turn", ylabel="modulus")
+    ax.set_title("turns of a step")
+    ax.legend(loc="lower left")
+
+
+def weight_by_distance(ax: Axes, beyond: Tensor, within: Tensor, back: int, trained: int) -> None:
+    """A head's weight by distance; grey where training had none, thin lines where a hand of frequency 1 comes back."""
+    longest = len(beyond) - 1
+    returns = [back + 2 * math.pi * n for n in range(longest) if back + 2 * math.pi * n <= longest]
+    ax.axvspan(trained - 0.5, longest, color="#eeeeee", label="distances never trained")
+    ax.vlines(returns, -0.03, 1.05, color="#808080", linewidth=0.5, label="the fastest hand is back")
+    ax.plot(range(len(beyond)), beyond, color=PALETTE[0], label="places 192 to 207")
+    ax.plot(range(len(within)), within, color=PALETTE[1], linestyle="--", label="places 24 to 31")
+    ax.set(xlim=(-2, longest + 2), ylim=(-0.03, 1.05), xlabel="distance from query back to key")
+    ax.set_ylabel("attention weight")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=9)
+
+
+def readable_by_block(
+    axes: Sequence[Axes], place: Mapping[str, Sequence[float]], symbol: Mapping[str, Sequence[float]]
+) -> None:
+    """Accuracy of probes for place and symbol after each block, of three towers: trained, and dotted untrained."""
+    for ax, shares, title, chance in ((axes[0], place, "place", 1 / 16), (axes[1], symbol, "symbol", 1 / 8)):
+        for i, paths in enumerate(("both", "attention alone", "none")):
+            colour = PALETTE[i]
+            ax.plot(range(5), shares[f"{paths}, trained"], color=colour, marker="os^"[i], label=paths)
+            ax.plot(range(5), shares[f"{paths}, untrained"], color=colour, linestyle=":", label="_")
+        ax.axhline(chance, label="chance", **look("chance"))
+        ax.set(ylim=(0, 1.05), xticks=range(5), xlabel="block (0: the input)", ylabel="accuracy of the probe")
+        ax.set_title(title)
+    handles, labels = axes[0].get_legend_handles_labels()
+    title = "residual paths around … (dotted: untrained)"
+    axes[0].figure.legend(handles, labels, loc="outside upper left", ncols=4, title=title)

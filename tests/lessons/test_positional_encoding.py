@@ -10,10 +10,11 @@ from course_lib.lessons.positional_encoding import (
     hand_returns,
     look_back,
     look_back_head,
+    readable,
     row_before,
     rows_dealt_out,
-    smooth_on_average,
     smooth_twin,
+    weight_by_distance,
     with_positions,
 )
 from course_lib.models.attention import attention
@@ -33,16 +34,6 @@ def test_a_head_by_hand_names_the_symbol_some_places_before_at_any_length(length
     output, weights = attention(x @ W_Q.T, x @ W_K.T, x @ W_V.T)
     assert torch.equal(output.argmax(dim=1)[back:], symbols[: length - back])
     assert weights.diagonal(-back).min() > 0.9
-
-
-@pytest.mark.parametrize("step", [0.2, 0.5])
-def test_a_random_table_is_as_smooth_on_average(step):
-    table = torch.randn(100, 300, generator=generator()).cumsum(dim=0)[:: int(1 / step)]
-    twin = smooth_on_average(table, torch.randn(table.shape, generator=generator(1)))
-    centred = table - table.mean(dim=0)
-    alike = [F.cosine_similarity(rows[1:], rows[:-1], dim=1).mean().item() for rows in (centred, twin)]
-    assert alike[1] == pytest.approx(alike[0], abs=0.03)
-    assert twin.std().item() == pytest.approx(1, abs=0.05)
 
 
 def test_each_column_of_a_twin_is_as_smooth_as_its_own():
@@ -111,3 +102,19 @@ def test_rows_are_dealt_out_among_the_words():
     before = row_before(rows, 7)
     assert torch.equal(rows[before], rows[1:6] - 1)
     assert row_before(torch.arange(9), 7).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_weight_by_distance_counts_back_from_the_query():
+    weights = torch.zeros(2, 9, 9)
+    weights[0].diagonal(-2)[:] = 1
+    weights[1, 5, 1], weights[1, 6, 6] = 0.5, 0.5
+    found = weight_by_distance(weights, range(5, 7))
+    assert found.tolist() == [[0, 0, 1, 0, 0, 0], [0.25, 0, 0, 0, 0.25, 0]]
+
+
+def test_what_lies_open_in_a_vector_is_readable():
+    labels = torch.randint(4, (40, 10), generator=generator())
+    noise = torch.randn(40, 10, 6, generator=generator(1))
+    small = torch.cat([noise, 1e-3 * F.one_hot(labels, 4)], dim=-1)  # however small it is
+    assert readable(small, labels, 4) == 1
+    assert readable(noise, labels, 4) < 0.5

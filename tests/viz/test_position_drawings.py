@@ -57,3 +57,37 @@ def test_accuracy_by_place_breaks_where_training_ends():
     assert [x for x, y in zip(*line.get_data(), strict=True) if y != y] == [32]
     assert len(axes[0].lines) == 3 + 1 + 2  # one for each model, chance and the training length
     assert axes[0].get_legend_handles_labels()[1] == ["one", "two", "chance", "training length"]
+    assert [text.get_text() for text in axes[0].figure.legends[0].texts] == ["one", "two", "chance", "training length"]
+
+
+def test_a_line_stands_where_the_hand_is_back():
+    _, ax = viz.figure()
+    position_drawings.weight_by_distance(ax, torch.zeros(20), torch.zeros(8), 2, 8)
+    [lines] = [c for c in ax.collections if c.get_label() == "the fastest hand is back"]
+    assert [round(segment[0][0], 1) for segment in lines.get_segments()] == [2.0, 8.3, 14.6]
+
+
+def test_turns_of_random_tables_share_one_name():
+    _, ax = viz.figure()
+    turns = (torch.tensor([6.0, 17.0]), torch.tensor([1.0, 0.9]))
+    position_drawings.turns(ax, turns, [turns, turns])
+    assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random twins"]
+
+
+def test_a_ring_is_square():
+    _, ax = viz.figure()
+    position_drawings.ring(ax, torch.tensor([[1.0, 0, 9], [0, 2, 9]]), "two rows", viz.PALETTE[0])
+    assert ax.get_xlim() == ax.get_ylim() == (-2.2, 2.2)
+
+
+def test_probes_of_three_towers_and_chance():
+    _, axes = viz.figure(columns=2)
+    shares = {f"{p}, {t}": [1] * 5 for p in ("both", "attention alone", "none") for t in ("trained", "untrained")}
+    position_drawings.readable_by_block(axes, shares, shares)
+    assert len(axes[0].lines) == 7
+    assert [text.get_text() for text in axes[0].figure.legends[0].texts] == [
+        "both",
+        "attention alone",
+        "none",
+        "chance",
+    ]
