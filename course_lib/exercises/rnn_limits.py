@@ -740,6 +740,8 @@ control = Exercise(
             rate * norms.clamp → norms.clamp
             · This is the factor alone: multiply it by the rate of the clipped run.
             clamp(max=max_norm) → clamp(min=max_norm) · This lengthens what is short: clipping shortens what is long.
+            rate * norms.clamp(max=max_norm) → (rate * norms).clamp(max=max_norm)
+            · It is the step, rate times norm, that is clipped here; the gradient is clipped first, then times the rate.
             rate * norms.clamp(max=max_norm) → rate * norms.mean().clamp(max=max_norm)
             · The mean is clipped here; each step is clipped by itself, and the mean is taken after that.
             taken.mean() / norms.mean() → (taken / norms).mean()

@@ -1124,6 +1124,12 @@ def lowered_rate(rate, norms, max_norm):
     return (norms.clamp(max=max_norm).mean() / norms.mean()).item()
 
 
+@wrong("1.7", "clips the step", says="the gradient is clipped first, then times the rate")
+def lowered_rate(rate, norms, max_norm):
+    steps = torch.minimum(rate * norms, torch.tensor(max_norm))
+    return (steps.mean() / norms.mean()).item()
+
+
 @wrong("1.7", "the share of unclipped steps", says="This counts the steps that are not clipped")
 def lowered_rate(rate, norms, max_norm):
     return rate * (norms < max_norm).float().mean().item()
