@@ -351,15 +351,15 @@ twin = Exercise(
             (place[:, None] - place) ** 2 → (place[:, None] - place).abs()
                 · The distance is not squared: the weights are in proportion to b^((i − j)²).
             weights / weights.norm(dim=1, keepdim=True) → weights
-                · Divide each row of weights by its length, so that the variance stays 1.
+                · Divide each row of weights by its norm, so that the variance stays 1.
             weights.norm(dim=1, keepdim=True) → weights.sum(dim=1, keepdim=True)
-                · Each row of weights is divided by its sum; by its length (`norm`) the variance stays 1.
+                · Each row of weights is divided by its sum; by its norm the variance stays 1.
             weights.norm(dim=1, keepdim=True) → weights.square().sum(dim=1, keepdim=True)
                 · Each row of weights is divided by the sum of its squares; divide by the root of that, its norm.
             weights.norm(dim=1, keepdim=True) → weights.norm()
-                · All weights are divided by one number; divide each row by its own length.
+                · All weights are divided by one number; divide each row by its own norm.
             weights.norm(dim=1, keepdim=True) → weights.norm(dim=0, keepdim=True)
-                · Columns are divided by their lengths; divide each row by its own.
+                · Columns are divided by their norms; divide each row by its own.
             noise.T → centred.T
                 · This smooths the table itself: the twin is made of the noise.
             weights @ column → column · This is the noise as it came in: smooth it.
@@ -382,7 +382,7 @@ twin = Exercise(
         for each column:
             c = sum over p of x[p] · x[p + 1], divided by the sum of x[p]²
             weights[i, j] = c to the power of 2 (i − j)²                 (length, length)
-            divide each row of weights by its length (norm)
+            divide each row of weights by its norm
             the new column = weights times the column of the noise
         put the new columns side by side
         """,
@@ -411,7 +411,7 @@ def _keeps_lengths(answer: Callable) -> None:
         before, after = x.norm(dim=-1), answer(x, cos, sin).norm(dim=-1)
         if not torch.allclose(before, after, atol=1e-4):
             raise Wrong(
-                "A turned vector must keep its length; yours changes "
+                "A turned vector must keep its norm; yours changes "
                 f"{before.flatten()[0].item():.4g} into {after.flatten()[0].item():.4g}."
             )
 

@@ -360,7 +360,7 @@ def rotate(x, cos, sin):
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
-@wrong("5.5", "angles twice", says="A turned vector must keep its length")
+@wrong("5.5", "angles twice", says="A turned vector must keep its norm")
 def rotate(x, cos, sin):
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * cos.cos() - b * sin.sin(), a * sin.sin() + b * cos.cos()], dim=-1)
