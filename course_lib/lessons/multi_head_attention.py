@@ -247,13 +247,6 @@ def some_groups(rows, count: int, seed: int, device: torch.device | str) -> tupl
     return chosen["sentence"][:], torch.tensor(places, device=device) + 1
 
 
-SLIDE_SENTENCES = [  # S1's; S4's; and Uszkoreit's with another ending, where *it* means the street: text, pronoun
-    ('"I voted for Nader because he was most aligned with my values," she said.', "he"),
-    ('"I voted for Nader because he was most aligned with my values," she said.', "my"),
-    ('"I voted for Nader because he was most aligned with my values," she said.', "she"),
-    ("The animal didn't cross the street because it was too tired.", "it"),
-    ("The animal didn't cross the street because it was too wide.", "it"),
-]
 NOUNS_INSTEAD = {"he": "man", "she": "woman", "it": "vehicle"}
 
 
@@ -304,18 +297,6 @@ def in_both_orders(first: dict[str, Tensor], seed: int) -> str:
             told.append(f"{what} {pairs.mean():.2f} ({low:.2f} to {high:.2f})")
         lines.append(f"{name}, in both orders: {', '.join(told)}")
     return "\n".join(lines)
-
-
-def three_questions(sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor]]:
-    """The sentences with *he* or *she*; both nouns are things; a noun asks: name → sentences, places."""
-    asked = [i for i, text in enumerate(sentences) if {"he", "she"} & set(text.split())]
-    chosen, where = [sentences[i] for i in asked], places[:, asked]
-    things = []
-    for text, nouns in zip(chosen, (where[1:].T - 1).tolist(), strict=True):
-        words = text.split()
-        words[min(nouns)], words[max(nouns)] = "table", "stone"
-        things.append(" ".join(words))
-    return {"pronoun": (chosen, where), "no noun fits": (things, where), "noun instead": (nouns_instead(chosen), where)}
 
 
 def reflexives(rows: Sequence[dict], both_match: bool = True) -> tuple[list[str], list[list[int]]]:
@@ -409,15 +390,6 @@ def two_senses(tokenizer: WordPiece, device: torch.device | str) -> tuple[list[s
     return sorted(found), sentences_with
 
 
-@torch.no_grad()
-def rows_of(encoder: Bert, tokenizer: WordPiece, text: str, asked: Sequence[str]) -> tuple[list[str], Tensor]:
-    """The tokens of a text, and where some of them look: (asked, layers · heads, tokens)."""
-    tokens = ["[CLS]", *tokenizer.tokenise(text), "[SEP]"]
-    ids = tokenizer.encode(text).to(next(encoder.parameters()).device)
-    weights = torch.cat(recorded(encoder, "attention", ids[None]), dim=1)[0]  # (layers · heads, queries, keys)
-    return tokens, weights[:, [tokens.index(word) for word in asked]].transpose(0, 1).cpu()
-
-
 def interval(each: Tensor, generator: torch.Generator, draws: int = 2000) -> tuple[float, float]:
     """Bootstrap: where 95 % of the means lie, if the items, each (items), are drawn anew, with replacement."""
     drawn = torch.randint(len(each), (draws, len(each)), generator=generator)
@@ -480,6 +452,26 @@ def rank_correlation(one: Tensor, other: Tensor) -> float:
     return torch.corrcoef(torch.stack(ranks))[0, 1].item()
 
 
+def rank_correlations(
+    estimates: dict[str, Tensor], costs: Tensor, seed: int, times: int = 1000
+) -> dict[str, tuple[float, float, float]]:
+    """Do two estimates rank the heads as the measured costs do? name → `rank_correlation`, its bootstrap interval.
+
+    estimates: two, each (words, heads); costs (words, heads). Words are drawn anew, the same for all; the last entry is
+    the second estimate minus the first.
+    """
+    drawn = torch.randint(len(costs), (times, len(costs)), generator=torch.Generator().manual_seed(seed))
+    found = {}
+    for name, each in estimates.items():
+        value = rank_correlation(each.mean(dim=0), costs.mean(dim=0))
+        found[name] = (value, [rank_correlation(each[i].mean(dim=0), costs[i].mean(dim=0)) for i in drawn])
+    (first, firsts), (second, seconds) = found.values()
+    more = [b - a for a, b in zip(firsts, seconds, strict=True)]
+    found["the second minus the first"] = (second - first, more)
+    ends = torch.tensor([0.025, 0.975])
+    return {name: (value, *torch.tensor(many).quantile(ends).tolist()) for name, (value, many) in found.items()}
+
+
 def interval_over_words(difference: Tensor, words: int, seed: int, times: int = 2000) -> tuple[float, float]:
     """The bootstrap interval of the mean of a difference, (sentences) or (draws, sentences).
 
@@ -521,23 +513,6 @@ def band(scores: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     return draws.mean(dim=1), draws.amin(dim=1), draws.amax(dim=1)
 
 
-def gains(on_nouns: dict[str, Tensor], on_cls: dict[str, Tensor], head: int) -> str:
-    """What a head's nouns lose and [CLS] gains in the `three_questions` without an answer, and its rank among all.
-
-    on_nouns, on_cls: name → weight of each head, (heads)
-    """
-    lines = []
-    for name in ("no noun fits", "noun instead"):
-        lost = on_nouns["pronoun"] - on_nouns[name]  # (heads)
-        gained = on_cls[name] - on_cls["pronoun"]  # (heads)
-        rank = int((gained > gained[head]).sum()) + 1
-        lines.append(
-            f"{name}: nouns lose {lost[head]:.2f}, [CLS] gains {gained[head]:.2f} "
-            f"(rank {rank} of {len(gained)} heads; mean of all {gained.mean():.2f})"
-        )
-    return "\n".join(lines)
-
-
 def draw_moves(ax: Axes, moves: dict[str, dict[str, float]]) -> None:
     """How far the words move by some interventions, each ``{token: distance}``, on a scale of powers of ten."""
     rows = list(next(iter(moves.values())))  # the tokens
@@ -554,7 +529,7 @@ def draw_moves(ax: Axes, moves: dict[str, dict[str, float]]) -> None:
 
 def draw_preferences(ax: Axes, often: Tensor) -> None:
     """How often each head prefers the antecedent, (layers, heads): white is a coin."""
-    heatmap(ax, often.cpu() - 0.5, None, None, "how often each head prefers it", "head", "layer", 0.5, numbers=False)
+    heatmap(ax, often.cpu() - 0.5, None, None, "each head: prefers the antecedent", "head", "layer", 0.5, numbers=False)
     ax.images[0].colorbar.set_ticks([-0.5, 0.0, 0.5], labels=["0", "0.5", "1"])
 
 

@@ -167,23 +167,13 @@ def test_groups_and_cases():
         assert words[antecedent] != words[other]
     cases = lesson.five_cases(rows, sentences, places)
     assert list(cases)[2:] == ["himself, one matches", "himself, both: near", "himself, both: said"]
-    for texts, where, group in cases.values():
+    for texts, where in cases.values():
         assert where.shape == (3, len(texts))
-        assert len(texts) % group == 0
     assert not set(cases["noun instead"][0]) & set(sentences)
     assert all(" near " in text for text in cases["himself, both: near"][0])
-
-
-def test_three_questions():
-    sentences = ["the noisy prince noticed the lady when he vanished .", "the car hit the girl when it came ."]
-    places = torch.tensor([[8, 7], [3, 2], [6, 5]])
-    questions = lesson.three_questions(sentences, places)
-    assert {name: texts for name, (texts, _) in questions.items()} == {
-        "pronoun": sentences[:1],
-        "no noun fits": ["the noisy table noticed the stone when he vanished ."],
-        "noun instead": ["the noisy prince noticed the lady when man vanished ."],
-    }
-    assert questions["no noun fits"][1].tolist() == [[8], [3], [6]]
+    limits = lesson.limits_of_cases({name: torch.ones(len(texts)) for name, (texts, _) in cases.items()}, 0)
+    assert list(limits) == list(cases)
+    assert all(ends == pytest.approx((1, 1)) for ends in limits.values())
 
 
 def test_interval_over_words_takes_a_word_as_one():
@@ -191,6 +181,14 @@ def test_interval_over_words_takes_a_word_as_one():
     assert lesson.interval_over_words(difference, 2, 0) == (0.0, 1.0)
     draws = torch.tensor([0.0, 1.0])[:, None].expand(2, 100)  # two draws, all words alike
     assert lesson.interval_over_words(draws, 2, 0) == (0.0, 1.0)
+
+
+def test_rank_correlations_draw_words_for_both_alike():
+    costs = torch.tensor([[0.0, 1.0, 2.0], [2.0, 4.0, 6.0]])  # (words, heads)
+    found = lesson.rank_correlations({"opposite": -costs, "alike": 3 * costs}, costs, 0, times=50)
+    assert found["opposite"] == pytest.approx((-1, -1, -1))
+    assert found["alike"] == pytest.approx((1, 1, 1))
+    assert found["the second minus the first"] == pytest.approx((2, 2, 2))
 
 
 def test_without_each_head_is_the_encoder_with_that_gate_at_0():
@@ -218,18 +216,6 @@ def test_sentences_of_some_words():
     assert len(part.ids) == 2 * 2 * 3
     assert part.same.sum(dim=1).tolist() == [2] * 12
     assert part.other.sum(dim=1).tolist() == [3] * 12
-
-
-def test_gains_and_rank():
-    nouns = {"pronoun": torch.tensor([0.5, 0.5]), "no noun fits": torch.zeros(2), "noun instead": torch.zeros(2)}
-    cls = {
-        "pronoun": torch.zeros(2),
-        "no noun fits": torch.tensor([0.1, 0.3]),
-        "noun instead": torch.tensor([0.2, 0.1]),
-    }
-    first, second = lesson.gains(nouns, cls, 0).splitlines()
-    assert first == "no noun fits: nouns lose 0.50, [CLS] gains 0.10 (rank 2 of 2 heads; mean of all 0.20)"
-    assert "gains 0.20 (rank 1 of 2" in second
 
 
 def test_drawings():
