@@ -151,7 +151,7 @@ def turns(ax: Axes, learned: tuple[Tensor, Tensor], twins: Sequence[tuple[Tensor
     ax.legend(loc="lower left")
 
 
-def weight_by_distance(ax: Axes, beyond: Tensor, within: Tensor, back: int, trained: int) -> None:
+def distances_looked_at(ax: Axes, beyond: Tensor, within: Tensor, back: int, trained: int) -> None:
     """A head's weight by distance; grey where training had none, thin lines where a hand of frequency 1 comes back."""
     longest = len(beyond) - 1
     returns = [back + 2 * math.pi * n for n in range(longest) if back + 2 * math.pi * n <= longest]

@@ -62,7 +62,7 @@ def test_accuracy_by_place_breaks_where_training_ends():
 
 def test_a_line_stands_where_the_hand_is_back():
     _, ax = viz.figure()
-    position_drawings.weight_by_distance(ax, torch.zeros(20), torch.zeros(8), 2, 8)
+    position_drawings.distances_looked_at(ax, torch.zeros(20), torch.zeros(8), 2, 8)
     [lines] = [c for c in ax.collections if c.get_label() == "the fastest hand is back"]
     assert [round(segment[0][0], 1) for segment in lines.get_segments()] == [2.0, 8.3, 14.6]
 
