@@ -579,13 +579,7 @@ def _whole_turns(answer: Callable) -> None:
         )
 
 
-def _either_side(answer: Callable) -> None:
-    near = answer(torch.tensor([4, 6, 14, 16]), 5, 10.0, 0.7).tolist()  # a place is 0.63 radians
-    if near in ([False, True] * 2, [True, False] * 2):
-        raise Wrong(
-            "Only one side counts in yours: a hand is near if it is less than `within` ahead OR behind. With period "
-            "10, back 5 and within 0.7 both 4 and 6 are near."
-        )
+def _short_of_a_turn(answer: Callable) -> None:
     if answer(torch.tensor([1, 6, 11]), 0, 12.0, 0.6).tolist() == [True, False, False]:
         raise Wrong(
             "Just short of a whole turn the hand is near, too: with period 12, back 0 and within 0.6 the distance 11 "
@@ -637,7 +631,7 @@ returns = Exercise(
             < within → < within / 2 · `within` counts to each side, not for both together.
             """,
         ),
-        properties=[_whole_turns, _either_side],
+        properties=[_whole_turns, _short_of_a_turn],
     ),
     nudge="How many turns has the hand made between distance `back` and this one? Whole turns do not count: what is "
     "left of it, to the nearest whole number, as an angle?",

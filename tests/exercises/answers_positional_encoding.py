@@ -464,7 +464,7 @@ def hand_returns(distance, back, period, within):
     return (there - here).abs() < within
 
 
-@wrong("5.7", "ahead only", says="Only one side counts in yours")
+@wrong("5.7", "ahead only", says="take off the NEAREST whole number of turns")
 def hand_returns(distance, back, period, within):
     return 2 * math.pi * ((distance - back) % period) / period < within
 
