@@ -340,6 +340,11 @@ twin = Exercise(
             (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
                 F.cosine_similarity(centred[1:], centred[:-1], dim=0)
                 · Nearly: a cosine divides by the norms of two parts; divide by the sum of squares of the whole column.
+            (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
+                F.cosine_similarity(centred[1:] - centred[1:].mean(dim=0),
+                centred[:-1] - centred[:-1].mean(dim=0), dim=0)
+                · Nearly: a correlation takes means and norms of two parts; take the mean of the whole column off, and
+                · divide by the sum of squares of the whole column.
             c ** (2 * → c ** (
                 · Neighbours of the new column have the correlation √c: with weights b^((i − j)²) they get √b.
             c ** (2 * → c ** (0.5 *
@@ -362,6 +367,18 @@ twin = Exercise(
                 · Columns are divided by their norms; divide each row by its own.
             noise.T → centred.T
                 · This smooths the table itself: the twin is made of the noise.
+            weights @ column → weights @ column / (weights @ column).std()
+                · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
+                · variance is 1 on average, and not in each draw.
+            weights @ column → weights @ column / (weights @ column).std(correction=0)
+                · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
+                · variance is 1 on average, and not in each draw.
+            torch.stack(columns, dim=1) → torch.stack(columns, dim=1) * table.std(dim=0)
+                · The result is stretched by the spread of the table; here each column keeps the variance 1.
+            weights @ column → weights @ (column - column.mean())
+                · The mean of the noise is taken off; only from the table's columns is a mean taken off.
+            weights @ column → weights @ column - (weights @ column).mean()
+                · The mean of the new column is taken off; only from the table's columns is a mean taken off.
             weights @ column → column · This is the noise as it came in: smooth it.
             torch.stack(columns, dim=1) → torch.stack(columns)
                 · Rows and columns are swapped: put the new columns side by side, `torch.stack(columns, dim=1)`.
@@ -587,19 +604,37 @@ def _short_of_a_turn(answer: Callable) -> None:
         )
 
 
+HANDS = [
+    (torch.arange(32, 193), 2, 2 * math.pi, 0.5),
+    (torch.arange(40), 3, 12.0, 0.6),
+    (torch.arange(40), 0, 12.0, 0.6),
+    (torch.arange(5, 80), 12, 19.87, 1.0),
+    (torch.arange(60).reshape(3, 20), 7, 11.0, 0.3),
+]
+
+
+def _each_distance(answer: Callable) -> None:
+    for distance, back, period, within in HANDS:
+        wanted, got = hand_returns(distance, back, period, within), answer(distance, back, period, within)
+        if (wanted == got).all():
+            continue
+        one = distance[wanted != got][0].item()
+        turns = (one - back) / period
+        away = 2 * math.pi * abs(turns - round(turns))
+        raise Wrong(
+            f"With period {period:.4g}, back {back} and within {within:g}: at distance {one} the hand stands "
+            f"{away:.2f} radians from where it stands at {back}, so the answer "
+            f"is {away < within}; yours says {away >= within}."
+        )
+
+
 returns = Exercise(
     id="5.7",
     title="when a hand comes back",
     reference=hand_returns,
     checks=Ladder(
         hand_returns,
-        [
-            (torch.arange(32, 193), 2, 2 * math.pi, 0.5),
-            (torch.arange(40), 3, 12.0, 0.6),
-            (torch.arange(40), 0, 12.0, 0.6),
-            (torch.arange(5, 80), 12, 19.87, 1.0),
-            (torch.arange(60).reshape(3, 20), 7, 11.0, 0.3),
-        ],
+        HANDS,
         returns=["the answers"],
         differentiable=False,
         slips=edits(
@@ -631,7 +666,7 @@ returns = Exercise(
             < within → < within / 2 · `within` counts to each side, not for both together.
             """,
         ),
-        properties=[_whole_turns, _short_of_a_turn],
+        properties=[_whole_turns, _short_of_a_turn, _each_distance],
     ),
     nudge="How many turns has the hand made between distance `back` and this one? Whole turns do not count: what is "
     "left of it, to the nearest whole number, as an angle?",

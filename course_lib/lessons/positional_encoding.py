@@ -2,15 +2,16 @@
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.data.batches import IGNORED
 from course_lib.data.tasks import SYMBOLS
 from course_lib.lab.budgets import Budget
 from course_lib.measure import probes
+from course_lib.models.attention import MultiHeadAttention
 from course_lib.models.bert import Bert
 from course_lib.models.positions import shift_matrix
 
@@ -18,7 +19,7 @@ BUDGETS = {
     "order_steps": Budget("steps of each training on the order question", cpu=200, gpu=500, smoke=3),
     "look_steps": Budget("steps of each training of a look back", cpu=300, gpu=600, smoke=3),
     "runs": Budget("trainings from other random numbers, for each kind of position", cpu=2, gpu=5, smoke=1),
-    "tower_steps": Budget("steps of training of each tower", cpu=200, gpu=600, smoke=3),
+    "tower_steps": Budget("steps of training of each tower", cpu=500, gpu=1000, smoke=3),
     "tests": Budget("sequences on which a network is tested", cpu=60, gpu=500, smoke=8),
 }
 
@@ -52,6 +53,19 @@ def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
         weights = weights / weights.norm(dim=1, keepdim=True)  # so that the variance stays 1
         columns.append(weights @ column)
     return torch.stack(columns, dim=1)
+
+
+def with_random_phases(table: Tensor, generator: torch.Generator) -> Tensor:
+    """Each column keeps its spectrum, the strengths of all its waves; their phases are drawn at random.
+
+    table (length, d) → (length, d), with mean 0
+    """
+    waves = torch.fft.rfft(table - table.mean(dim=0), dim=0)  # (length // 2 + 1, d), complex
+    phases = 2 * math.pi * torch.rand(waves.shape, generator=generator).to(table)
+    phases[0] = 0  # the mean, and in an even length the fastest wave, are real
+    if len(table) % 2 == 0:
+        phases[-1] = 0
+    return torch.fft.irfft(torch.polar(waves.abs(), phases), n=len(table), dim=0)
 
 
 def best_symmetric(X: Tensor, Y: Tensor) -> Tensor:
@@ -122,6 +136,42 @@ def weight_by_distance(attention_weights: Tensor, places: range) -> Tensor:
     longest = places[0] + 1
     rows = [attention_weights[:, place, : place + 1].flip(-1)[:, :longest] for place in places]
     return torch.stack(rows).mean(dim=0)
+
+
+def stopped_hand(q: Tensor, k: Tensor, hand: int, longest: int, base: float = 10_000.0) -> Tensor:
+    r"""What stopping one rotary hand changes in the scores: beyond ``longest`` places it stands as it does there.
+
+    q, k (…, length, d) before they are turned; the hand is the pair (hand, hand + d/2) → (…, length, length)
+    """
+    d = q.shape[-1]
+    other = hand + d // 2
+    distance = torch.arange(q.shape[-2], device=q.device)[:, None] - torch.arange(k.shape[-2], device=q.device)
+    angle = base ** (-2 * hand / d) * distance
+    stopped = angle.clamp(max=longest * base ** (-2 * hand / d))
+    q_a, q_b = q[..., hand, None], q[..., other, None]  # (…, length, 1)
+    k_a, k_b = k[..., None, :, hand], k[..., None, :, other]  # (…, 1, length)
+    along, across = q_a * k_a + q_b * k_b, q_a * k_b - q_b * k_a
+    return (along * (stopped.cos() - angle.cos()) + across * (stopped.sin() - angle.sin())) / math.sqrt(d)
+
+
+@contextlib.contextmanager
+def with_stopped_hands(model: nn.Module, hands: Iterable[int], longest: int) -> Iterator[None]:
+    """Inside the ``with`` block these rotary hands of each head stand still beyond a distance. Nothing is trained."""
+    layers = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    kept = [layer.alibi for layer in layers]
+
+    def stop(layer: MultiHeadAttention, inputs: tuple) -> None:  # the change is added to the scores, as a bias is
+        q, k, _ = layer._project(inputs[0], None)
+        change = sum((stopped_hand(q, k, hand, longest) for hand in hands), torch.zeros(()))
+        layer.alibi = lambda *_: change.expand(*q.shape[:2], q.shape[2], k.shape[2])
+
+    hooks = [layer.register_forward_pre_hook(stop) for layer in layers]
+    try:
+        yield
+    finally:
+        for layer, hook, before in zip(layers, hooks, kept, strict=True):
+            hook.remove()
+            layer.alibi = before
 
 
 def readable(hidden: Tensor, labels: Tensor, classes: int) -> float:

@@ -120,16 +120,27 @@ def accuracy_by_place(
             means = torch.cat([means[:, :inside], gap, means[:, inside:]], dim=1)
             for run, line in enumerate(means):
                 label = "_" if run else kind  # one entry of the legend for all models of a kind
-                ax.plot(middles, line, label=label, markevery=[0, *range(4, len(line), 8)], **look(kind, index))
+                width = 1.4 + 0.8 * (len(accuracies) - 1 - index)  # what lies under another line can be seen
+                style = look(kind, index) | {"linewidth": width, "markersize": 4 + width}
+                ax.plot(middles, line, label=label, markevery=[0, *range(4, len(line), 8)], **style)
         ax.axhline(1 / 8, label="chance", **look("chance"))
         ax.axvline(trained, label="training length", color="#808080", linestyle=":")
-        ax.set(xscale="log", ylim=(0, 1.05), xlabel="position in the text", title=f"{distance} back")
+        ax.set(xscale="log", ylim=(0, 1.05), xlabel="position in the text (log scale)")
+        ax.set_title(f"{distance} back")
         ticks = [20, *[trained * 2**n for n in range(4) if trained * 2**n <= longest]]
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     axes[0].set_ylabel("accuracy")
     handles, labels = axes[0].get_legend_handles_labels()
-    axes[0].figure.legend(handles, labels, loc="outside upper center", ncols=7, fontsize=9, columnspacing=1)
+    axes[0].figure.legend(
+        handles,
+        labels,
+        loc="outside upper center",
+        ncols=7,
+        fontsize=9,
+        columnspacing=1,
+        title="two lines of a kind: two trainings",
+    )
 
 
 def ring(ax: Axes, rows: Tensor, title: str, colour: str) -> None:
@@ -140,11 +151,12 @@ def ring(ax: Axes, rows: Tensor, title: str, colour: str) -> None:
     ax.set(xlabel="direction 1", ylabel="direction 2", title=title)
 
 
-def turns(ax: Axes, learned: tuple[Tensor, Tensor], twins: Sequence[tuple[Tensor, Tensor]]) -> None:
+def turns(ax: Axes, learned: tuple[Tensor, Tensor], rivals: Mapping[str, Sequence[tuple[Tensor, Tensor]]]) -> None:
     """The turns of a step: places for a whole turn, and modulus, of a learned table and of random ones beside it."""
     ax.scatter(*learned, color=PALETTE[0], marker="o", label="MiniLM", zorder=3)
-    for i, twin in enumerate(twins):
-        ax.scatter(*twin, color=PALETTE[1], marker="s", s=16, label="_" if i else "random twins")
+    for index, (name, tables) in enumerate(rivals.items(), 1):
+        for i, table in enumerate(tables):
+            ax.scatter(*table, color=PALETTE[index], marker=" s^"[index], s=16, label="_" if i else name)
     ax.axhline(1, color="#808080", linestyle="--")
     ax.set(xscale="log", xlim=(4, 5000), ylim=(0, 1.08), xlabel="places for one turn", ylabel="modulus")
     ax.set_title("turns of a step")
@@ -152,10 +164,17 @@ def turns(ax: Axes, learned: tuple[Tensor, Tensor], twins: Sequence[tuple[Tensor
 
 
 def distances_looked_at(ax: Axes, beyond: Tensor, within: Tensor, back: int, trained: int) -> None:
-    """A head's weight by distance; grey where training had none, thin lines where a hand of frequency 1 comes back."""
+    """A head's weight by distance; thin lines where a hand of frequency 1 comes back.
+
+    Grey: distances at which a hand of frequency 0.1 stands where it never stood in texts of the trained length.
+    """
     longest = len(beyond) - 1
+    turn = 20 * math.pi
     returns = [back + 2 * math.pi * n for n in range(longest) if back + 2 * math.pi * n <= longest]
-    ax.axvspan(trained - 0.5, longest, color="#eeeeee", label="distances never trained")
+    for n in range(math.ceil(longest / turn)):
+        start, end = n * turn + trained - 1, min((n + 1) * turn, longest)
+        if start < end:
+            ax.axvspan(start, end, color="#e4e4e4", label="_" if n else "the third hand at untrained angles")
     ax.vlines(returns, -0.03, 1.05, color="#808080", linewidth=0.5, label="the fastest hand is back")
     ax.plot(range(len(beyond)), beyond, color=PALETTE[0], label="places 192 to 207")
     ax.plot(range(len(within)), within, color=PALETTE[1], linestyle="--", label="places 24 to 31")
@@ -165,15 +184,21 @@ def distances_looked_at(ax: Axes, beyond: Tensor, within: Tensor, back: int, tra
 
 
 def readable_by_block(
-    axes: Sequence[Axes], place: Mapping[str, Sequence[float]], symbol: Mapping[str, Sequence[float]]
+    axes: Sequence[Axes],
+    place: Mapping[str, Sequence[float]],
+    symbol: Mapping[str, Sequence[float]],
+    guess: Mapping[str, float],
 ) -> None:
-    """Accuracy of probes for place and symbol after each block, of three towers: trained, and dotted untrained."""
-    for ax, shares, title, chance in ((axes[0], place, "place", 1 / 16), (axes[1], symbol, "symbol", 1 / 8)):
-        for i, paths in enumerate(("both", "attention alone", "none")):
+    """Accuracy of probes for place and symbol after each block, of three towers: trained, and dotted untrained.
+
+    guess: for "place" and "symbol", what a reader without the hidden vector gets right.
+    """
+    for ax, shares, title in ((axes[0], place, "place"), (axes[1], symbol, "symbol")):
+        for i, paths in enumerate(("both", "attention alone", "feed-forward alone")):
             colour = PALETTE[i]
             ax.plot(range(5), shares[f"{paths}, trained"], color=colour, marker="os^"[i], label=paths)
             ax.plot(range(5), shares[f"{paths}, untrained"], color=colour, linestyle=":", label="_")
-        ax.axhline(chance, label="chance", **look("chance"))
+        ax.axhline(guess[title], label="best blind guess", **look("chance"))
         ax.set(ylim=(0, 1.05), xticks=range(5), xlabel="block (0: the input)", ylabel="accuracy of the probe")
         ax.set_title(title)
     handles, labels = axes[0].get_legend_handles_labels()

@@ -294,6 +294,15 @@ def smooth_twin(table, noise):
 # --- 5.4 wrong ------------------------------------------------------------------------------------------------------
 
 
+@wrong("5.4", "divided by its own standard deviation", says="divided by its own standard deviation; divide the weights")
+def smooth_twin(table, noise):
+    x = table - table.mean(0)
+    c = (x[1:] * x[:-1]).sum(0) / x.square().sum(0)
+    i = torch.arange(len(noise))
+    new = torch.einsum("ijd,jd->id", c ** (2 * (i[:, None, None] - i[None, :, None]) ** 2), noise)
+    return new / new.std(dim=0)
+
+
 @wrong("5.4", "the mean of two neighbours", says="as smooth as its own column of the table: of a slow column")
 def smooth_twin(table, noise):
     return (noise + noise.roll(1, dims=0)) / math.sqrt(2)
@@ -462,6 +471,18 @@ def hand_returns(distance, back, period, within):
 def hand_returns(distance, back, period, within):
     there, here = 2 * math.pi * (distance % period) / period, 2 * math.pi * (back % period) / period
     return (there - here).abs() < within
+
+
+@wrong("5.7", "a remainder with a sign", says="the answer is False; yours says True")
+def hand_returns(distance, back, period, within):
+    past = torch.fmod(distance - back, period)
+    return torch.minimum(past, period - past) * 2 * math.pi / period < within
+
+
+@wrong("5.7", "the heights are near", says="radians from where it stands at 2, so the answer is")
+def hand_returns(distance, back, period, within):
+    here = torch.tensor(2 * math.pi * back / period)
+    return (torch.cos(2 * math.pi * distance / period) - here.cos()).abs() < within
 
 
 @wrong("5.7", "ahead only", says="take off the NEAREST whole number of turns")

@@ -14,12 +14,16 @@ from course_lib.lessons.positional_encoding import (
     row_before,
     rows_dealt_out,
     smooth_twin,
+    stopped_hand,
     weight_by_distance,
     with_positions,
+    with_random_phases,
+    with_stopped_hands,
 )
 from course_lib.models.attention import attention
 from course_lib.models.bert import Bert, BertShape
-from course_lib.models.positions import sinusoidal
+from course_lib.models.positions import Rotary, sinusoidal
+from course_lib.models.transformer import Shape, Stack
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -45,6 +49,48 @@ def test_each_column_of_a_twin_is_as_smooth_as_its_own():
         alike = (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0)
         assert alike.tolist() == pytest.approx(torch.tensor([0.1, 0.5, 1.0]).cos().tolist(), abs=within)
     assert twin.std(dim=0).tolist() == pytest.approx([1, 1, 1], abs=0.1)
+
+
+@pytest.mark.parametrize("length", [40, 41])
+def test_random_phases_keep_the_spectrum_and_nothing_else(length):
+    table = 3 + torch.randn(length, 2, generator=generator()).double()
+    other = with_random_phases(table, generator(1))
+    assert other.mean(dim=0).tolist() == pytest.approx([0, 0], abs=1e-9)
+    strengths = [torch.fft.rfft(rows - rows.mean(dim=0), dim=0).abs() for rows in (table, other)]
+    assert torch.allclose(*strengths, atol=1e-9)
+    assert not torch.allclose(table - table.mean(dim=0), other, atol=0.1)
+
+
+def test_a_stopped_hand_stands_as_at_the_longest_distance():
+    q, k = torch.randn(2, 1, 1, 1, 8, generator=generator()).double().expand(2, 1, 1, 30, 8)  # alike at all places
+    rotary = Rotary(8, 30)
+    scores = rotary(q) @ rotary(k).transpose(-2, -1) / 8**0.5
+    stopped = scores + sum(stopped_hand(q, k, hand, 10) for hand in range(4))
+    for distance in range(30):
+        wanted = scores[0, 0, min(distance, 10), 0]  # the query at this place, the key at 0
+        assert stopped[0, 0].diagonal(-distance).tolist() == pytest.approx([wanted.item()] * (30 - distance), abs=1e-5)
+    one = stopped_hand(q, k, 3, 10)[0, 0]
+    assert one.tril(-11).abs().max() > 0
+    assert (one.tril() - one.tril(-11)).abs().max() < 1e-9
+
+
+def test_a_hand_is_stopped_inside_the_block_only():
+    torch.manual_seed(0)
+    model = Stack(Shape(d=16, layers=2, heads=2, causal=True), rotary=Rotary(8, 30))
+    x = torch.randn(2, 30, 16, generator=generator())
+    with torch.no_grad():
+        before = model(x)
+        with with_stopped_hands(model, [], 10):
+            assert torch.allclose(model(x), before, atol=1e-5)
+        with with_stopped_hands(model, [0], 30):
+            assert torch.allclose(model(x), before, atol=1e-5)
+        with with_stopped_hands(model, [0, 1], 10):
+            stopped = model(x)
+        with pytest.raises(ZeroDivisionError), with_stopped_hands(model, [0, 1], 10):
+            1 / 0  # noqa: B018
+        assert torch.equal(model(x), before)
+    assert torch.allclose(stopped[:, :11], before[:, :11], atol=1e-5)
+    assert not torch.allclose(stopped[:, 11:], before[:, 11:], atol=1e-4)
 
 
 def test_the_best_symmetric_matrix_is_symmetric_and_best():

@@ -70,8 +70,8 @@ def test_a_line_stands_where_the_hand_is_back():
 def test_turns_of_random_tables_share_one_name():
     _, ax = viz.figure()
     turns = (torch.tensor([6.0, 17.0]), torch.tensor([1.0, 0.9]))
-    position_drawings.turns(ax, turns, [turns, turns])
-    assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random twins"]
+    position_drawings.turns(ax, turns, {"random twins": [turns, turns], "random phases": [turns]})
+    assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random twins", "random phases"]
 
 
 def test_a_ring_is_square():
@@ -82,12 +82,13 @@ def test_a_ring_is_square():
 
 def test_probes_of_three_towers_and_chance():
     _, axes = viz.figure(columns=2)
-    shares = {f"{p}, {t}": [1] * 5 for p in ("both", "attention alone", "none") for t in ("trained", "untrained")}
-    position_drawings.readable_by_block(axes, shares, shares)
+    towers = ("both", "attention alone", "feed-forward alone")
+    shares = {f"{p}, {t}": [1] * 5 for p in towers for t in ("trained", "untrained")}
+    position_drawings.readable_by_block(axes, shares, shares, {"place": 1 / 16, "symbol": 0.25})
     assert len(axes[0].lines) == 7
     assert [text.get_text() for text in axes[0].figure.legends[0].texts] == [
         "both",
         "attention alone",
-        "none",
-        "chance",
+        "feed-forward alone",
+        "best blind guess",
     ]
