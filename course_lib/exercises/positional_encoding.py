@@ -367,6 +367,14 @@ twin = Exercise(
                 · Columns are divided by their norms; divide each row by its own.
             noise.T → centred.T
                 · This smooths the table itself: the twin is made of the noise.
+            weights / weights.norm(dim=1, keepdim=True) → weights ;
+                weights @ column → weights @ column / (weights @ column).std()
+                · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
+                · variance is 1 on average, and not in each draw.
+            weights / weights.norm(dim=1, keepdim=True) → weights ;
+                weights @ column → weights @ column / (weights @ column).std(correction=0)
+                · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
+                · variance is 1 on average, and not in each draw.
             weights @ column → weights @ column / (weights @ column).std()
                 · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
                 · variance is 1 on average, and not in each draw.
