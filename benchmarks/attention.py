@@ -1,6 +1,6 @@
 """The experiments of lesson 02 that take too long for it: other seeds, longer training, memory networks many times.
 
-    python benchmarks/attention.py translators longer scores hops replaced
+    python benchmarks/attention.py translators longer scores scores_longer hops replaced
 
 trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About ten minutes on
 one core.
@@ -12,17 +12,18 @@ import torch
 from torch import nn
 
 from course_lib import data, runtime
-from course_lib.data.batches import IGNORED, Pairs, with_replacement
+from course_lib.data.batches import Pairs, with_replacement
 from course_lib.lessons import attention as lesson
 from course_lib.measure import metrics
 from course_lib.measure.stored import Rows, run_and_store
 from course_lib.models import memory_network
-from course_lib.models.attention import Alignment
+from course_lib.models.attention import Alignment, context_vector
 from course_lib.models.translator import RNNTranslator
 from course_lib.training import cosine, fit
 
 STEPS = 1200  # of each memory network
-TRANSLATORS = ("source-blind", "RNN", "even look", "attention", "attention, bidirectional")
+LAST = "last state at every step"
+TRANSLATORS = ("source-blind", "RNN", LAST, "even look", "attention", "attention, bidirectional")
 
 
 class Blind(nn.Module):
@@ -62,22 +63,33 @@ def by_length(model: nn.Module, pairs: Pairs, rows: torch.Tensor) -> Iterator[tu
             yield length, share
 
 
+def by_place(model: nn.Module, pairs: Pairs, name: str, steps: int, seed: int) -> Rows:
+    """The share of wrong first, second, … Spanish words, for some lengths of the English sentence."""
+    shares = lesson.shares_by_place(1 - metrics.accuracy(model, pairs.inputs, pairs.after), pairs)
+    for length in (5, 14, 23):
+        for place, share in enumerate(shares[length]):
+            yield name, steps, seed, f"{length} words, Spanish word {place + 1}", share
+
+
 def translators() -> Rows:
-    """Wrong next words by construction and length, three seeds, as long as in the lesson."""
+    """Wrong next words by construction and length, and by the Spanish word's place; three seeds, as in the lesson."""
     train, test, _ = load_pairs()
     words = len(train.source_words), len(train.target_words)
     passive = lesson.has_passive(test)
     for seed in (100, 101, 102):
         for name in TRANSLATORS:
-            score = lesson.EvenLook() if name == "even look" else False
+            score = lesson.EvenLook() if name in ("even look", LAST) else False
+            look = lesson.last_look if name == LAST else context_vector
             runtime.seed(seed)
             if "attention" in name:
                 score = Alignment("additive", 64, longest=24)
-            model = RNNTranslator(*words, 64, attention=score, bidirectional="bidirectional" in name)
+            model = RNNTranslator(*words, 64, attention=score, look=look, bidirectional="bidirectional" in name)
             model = trained(Blind(model) if name == "source-blind" else model, train, 300, seed)
-            for construction, rows in (("actives", ~passive), ("passives", passive)):
+            for construction, rows in (("actives", ~passive), ("passives", passive), ("all", passive | ~passive)):
                 for length, share in by_length(model, test, rows):
                     yield name, 300, seed, f"{construction} {length}", share
+            if name in ("source-blind", "RNN"):
+                yield from by_place(model, test, name, 300, seed)
 
 
 def longer() -> Rows:
@@ -92,12 +104,8 @@ def longer() -> Rows:
         for split, pairs in (("test", test), ("train", train)):
             for length, share in by_length(model, pairs, ~lesson.has_passive(pairs)):
                 yield name, 3000, 100, f"{split} {length}", share
-        if name == "attention":
-            continue
-        wrong = 1 - metrics.accuracy(model, test.inputs, test.after)
-        for length, shares in lesson.shares_by_place(wrong, test).items():
-            for place, share in enumerate(shares):
-                yield name, 3000, 100, f"{length} words, Spanish word {place + 1}", share
+        if name != "attention":
+            yield from by_place(model, test, name, 3000, 100)
 
 
 def scores() -> Rows:
@@ -109,12 +117,24 @@ def scores() -> Rows:
             score = lesson.named_score(name, 64, longest=24)
             runtime.seed(seed)  # after the score, so that all else starts alike
             model = trained(RNNTranslator(*words, 64, attention=score), train, 200, seed)
-            wrong = 1 - metrics.accuracy(model, test.inputs, test.after)[test.after != IGNORED].float().mean()
+            wrong = 1 - metrics.accuracy(model, test.inputs, test.after)[lesson.word_mask(test)].float().mean()
             yield name, 200, seed, "wrong", wrong.item()
             if name not in ("even", "none"):  # these two do not choose
                 with torch.no_grad():
                     places = model.decode(test.before, model.encode(test.source, test.lengths))[1].argmax(dim=-1)
                     yield name, 200, seed, "alignment error", alignment_error(places, test, links)
+
+
+def scores_longer() -> Rows:
+    """Range, or only speed? Two cosine scores and the even look after eight times the steps, once: wrong words."""
+    train, test, _ = load_pairs(longest=9)
+    words = len(train.source_words), len(train.target_words)
+    for name in ("cosine", "even", "cosine × 8"):
+        score = lesson.named_score(name, 64, longest=24)
+        runtime.seed(100)
+        model = trained(RNNTranslator(*words, 64, attention=score), train, 1600, 100)
+        wrong = 1 - metrics.accuracy(model, test.inputs, test.after)[lesson.word_mask(test)].float().mean()
+        yield name, 1600, 100, "wrong", wrong.item()
 
 
 def alignment_error(places: torch.Tensor, pairs: Pairs, links: list[str]) -> float:
@@ -163,5 +183,12 @@ def replaced() -> Rows:
 if __name__ == "__main__":
     run_and_store(
         "attention",
-        {"translators": translators, "longer": longer, "scores": scores, "hops": hops, "replaced": replaced},
+        {
+            "translators": translators,
+            "longer": longer,
+            "scores": scores,
+            "scores_longer": scores_longer,
+            "hops": hops,
+            "replaced": replaced,
+        },
     )

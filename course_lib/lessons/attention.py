@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from torch import Tensor, nn
 
 from course_lib import data, runtime, tokenizers, viz
-from course_lib.data.batches import IGNORED, Pairs, encode_stories
+from course_lib.data.batches import END, IGNORED, Pairs, encode_stories
 from course_lib.lab.budgets import Budget
 from course_lib.models import memory_network
 from course_lib.models.attention import Alignment, additive_score
@@ -81,24 +81,21 @@ def has_passive(pairs: Pairs) -> Tensor:
     return torch.tensor(["by" in words for words in pairs.sources])
 
 
+def word_mask(pairs: Pairs) -> Tensor:
+    """True where the next word is a Spanish word, and neither padding nor the end: (pairs, target length).
+
+    A decoder that has read nothing gets nearly every end right, and a short sentence has a larger share of ends.
+    """
+    return (pairs.after != IGNORED) & (pairs.after != pairs.target_words.encode([END]))
+
+
 def shares_by_length(wrong: Tensor, pairs: Pairs, rows: Tensor) -> list[float]:
     """The share of wrong next words for each group of lengths, among the pairs chosen by ``rows`` (a mask).
 
-    wrong (pairs, target length): 1 where the next word is wrong. The end of the sentence counts as a word.
+    wrong (pairs, target length): 1 where the next word is wrong. The end of a sentence does not count.
     """
-    counted = (pairs.after != IGNORED) & rows[:, None]
+    counted = word_mask(pairs) & rows[:, None]
     return [wrong[counted & group[:, None]].float().mean().item() for group in _groups(pairs)]
-
-
-def words_by_length(wrong: Tensor, pairs: Pairs) -> list[float]:
-    """How many words of a sentence are wrong, on the average, for each group of lengths; ``wrong`` as above."""
-    counts = (wrong * (pairs.after != IGNORED)).sum(dim=1)  # (pairs)
-    return [counts[group].mean().item() for group in _groups(pairs)]
-
-
-def target_words_by_length(pairs: Pairs) -> list[float]:
-    """How many Spanish words, with the end, a sentence has on the average, for each group of lengths."""
-    return words_by_length(torch.ones_like(pairs.after, dtype=torch.float), pairs)
 
 
 LAST_PLACE = 12  # so many words of a Spanish sentence are told apart, where it is asked which of them are right
@@ -109,7 +106,7 @@ def shares_by_place(wrong: Tensor, pairs: Pairs) -> dict[int, list[float]]:
 
     A place that fewer than 20 sentences of the group have is left out.
     """
-    counted = (pairs.after != IGNORED)[:, :LAST_PLACE]
+    counted = word_mask(pairs)[:, :LAST_PLACE]
     wrong = wrong[:, :LAST_PLACE]
     found = {}
     for middle, group in zip(LENGTHS, _groups(pairs), strict=True):
@@ -144,6 +141,16 @@ class SharpCosine(Alignment):
 
     def forward(self, q: Tensor, keys: Tensor) -> Tensor:
         return self.log_sharpness.exp() * super().forward(q, keys)
+
+
+def last_look(q: Tensor, states: Tensor, mask: Tensor, score: Callable) -> tuple[Tensor, Tensor]:
+    """A look at the last state alone, whatever the score: the one vector of the plain decoder, at every step again.
+
+    q (batch, queries, d), states (batch, keys, d), mask (batch, 1, keys) → as `context_vector`
+    """
+    last = mask.sum(dim=-1) - 1  # (batch, 1)
+    weights = nn.functional.one_hot(last, states.shape[1]).to(states.dtype).expand(-1, q.shape[1], -1)
+    return weights @ states, weights
 
 
 class EvenLook(nn.Module):
@@ -287,16 +294,34 @@ def name_lines(ax: Axes, thin: str = "") -> None:
     ax.legend(lines, names, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.6)
 
 
-def stored_places(stored: dict, lengths: Sequence[int]) -> dict[str, tuple[list[int], list[float]]]:
-    """After ten times the steps: what the RNN gains on each Spanish word, for some lengths of the English sentence."""
-    lines = {}
-    for length in lengths:
-        gained, place = [], 1
-        while ("RNN", 3000, group := f"{length} words, Spanish word {place}") in stored:
-            gained.append(stored["source-blind", 3000, group][0] - stored["RNN", 3000, group][0])
-            place += 1
-        lines[f"{length} words"] = (list(range(1, place)), gained)
-    return lines
+def stored_gains(stored: dict, lengths: Sequence[int], steps: int, run: int = 0) -> dict[int, list[float]]:
+    """`gains_by_place` of one stored start, for some lengths of the English sentence."""
+    found: dict[int, list[float]] = {length: [] for length in lengths}
+    for length, gained in found.items():
+        while ("RNN", steps, group := f"{length} words, Spanish word {len(gained) + 1}") in stored:
+            gained.append(stored["source-blind", steps, group][run] - stored["RNN", steps, group][run])
+    return found
+
+
+def stored_means(stored: dict, name: str, construction: str, steps: int) -> list[float]:
+    """The mean of a stored network's starts for each group of lengths; NaN where a group has no sentence."""
+    runs = [stored.get((name, steps, f"{construction} {length}"), []) for length in LENGTHS]
+    return [sum(run) / len(run) if run else math.nan for run in runs]
+
+
+def draw_gains(ax: Axes, gains: dict[int, Sequence[float]], others: Sequence[dict[int, Sequence[float]]] = ()) -> None:
+    """What the RNN gains by the Spanish word's place, a line for each length; ``others``: more starts, thin."""
+    for number, (length, gained) in enumerate(gains.items()):
+        colour = viz.PALETTE[(3, 2, 6)[number]]  # blue is the source-blind decoder, ochre the RNN
+        marker = ("s", "^", "o")[number]
+        name = f"{length - 1}–{length + 1} words"
+        ax.plot(range(1, len(gained) + 1), gained, color=colour, marker=marker, label=name)
+        for other in others:
+            ax.plot(range(1, len(other[length]) + 1), other[length], color=colour, linewidth=0.8, alpha=0.6)
+    ax.axhline(0, color="#808080", linewidth=0.8)
+    ax.set(xlabel="place of the Spanish word", ylabel="share gained by the RNN")
+    ax.set(ylim=(-0.1, 1), xticks=range(1, LAST_PLACE + 1, 2))
+    ax.legend(loc="upper right")
 
 
 def stored_lines(stored: dict, split: str) -> dict[str, tuple[tuple[int, ...], list[float]]]:
@@ -352,7 +377,7 @@ def draw_starts(ax: Axes, stored: dict, kind: str, guess: float) -> None:
             name = start if hops == 1 else None
             places = [hops + shift + 0.06 * (run - (len(values) - 1) / 2) for run in range(len(values))]
             ax.scatter(places, values, s=36, marker=marker, facecolors="none", edgecolors=colour, label=name)
-    ax.axhline(guess, color="#808080", linestyle="--")
+    ax.axhline(guess, color="#808080", linestyle="--", label="newest place")
     ax.set(xlim=(0.6, 3.4), ylim=(0, 1.05), xticks=(1, 2, 3), xlabel="hops", title=kind)
 
 
@@ -406,7 +431,16 @@ def draw_errors(ax: Axes, shares: dict[str, dict[str, float]]) -> None:
 
 # --- alignments -------------------------------------------------------------------------------------------------------
 
-ARTICLES = {"el", "la", "los", "las", "un", "una", "unos", "unas"}
+FORMS = {  # of the articles: definite or not, gender, number
+    "el": ("the", "m", 1),
+    "la": ("the", "f", 1),
+    "los": ("the", "m", 2),
+    "las": ("the", "f", 2),
+    "un": ("a", "m", 1),
+    "una": ("a", "f", 1),
+    "unos": ("a", "m", 2),
+    "unas": ("a", "f", 2),
+}
 
 
 def links_by_counting(train: Pairs, test: Pairs, rounds: int = 5) -> list[list[int]]:
@@ -432,37 +466,46 @@ def links_by_counting(train: Pairs, test: Pairs, rounds: int = 5) -> list[list[i
 
 def article_mask(pairs: Pairs) -> Tensor:
     """True where the next word is an article: (pairs, target length)."""
-    return torch.isin(pairs.after, pairs.target_words.encode(sorted(ARTICLES & set(pairs.target_words.tokens))))
+    return torch.isin(pairs.after, pairs.target_words.encode(sorted(set(FORMS) & set(pairs.target_words.tokens))))
 
 
-def articles_on_nouns(places: Sequence[Sequence[int]], pairs: Pairs, gold: Sequence[tuple[set, set]]) -> float:
-    """The share of the articles with a sure link that look at no link of theirs and at their noun instead.
+def article_slips(said: Tensor, pairs: Pairs) -> dict[str, float]:
+    """Of all articles the shares for which an article of another gender or of another number alone is said.
 
-    places[row][j]: where Spanish word j of a pair looks most. In Spanish the noun comes next to its article.
+    said (pairs, target length): the numbers of the most probable words. What is left of the errors changes *the* and
+    *a*, or says no article.
     """
-    found = [
-        (places[row][j], j) not in sure | possible and (places[row][j], j + 1) in sure
-        for row, (target, (sure, possible)) in enumerate(zip(pairs.targets, gold, strict=True))
-        for j in {spanish for _, spanish in sure}
-        if target[j] in ARTICLES
-    ]
-    return sum(found) / max(1, len(found))
+    names = pairs.target_words.tokens
+    articles = article_mask(pairs)
+    slips = {"another gender": 0, "another number alone": 0}
+    for wanted, found in zip(pairs.after[articles].tolist(), said[articles].tolist(), strict=True):
+        one, other = (FORMS.get(names[number]) for number in (wanted, found))
+        if one and other and one[1] != other[1]:
+            slips["another gender"] += 1
+        elif one and other and one[2] != other[2]:
+            slips["another number alone"] += 1
+    return {name: count / int(articles.sum()) for name, count in slips.items()}
 
 
-def on_links(places: Sequence[Sequence[int]], pairs: Pairs, gold: Sequence[tuple[set, set]]) -> tuple[Tensor, Tensor]:
-    """Which Spanish words look most at a word that they are linked with, and which have a link: masks as ``after``."""
-    hits, linked = torch.zeros(2, *pairs.after.shape, dtype=torch.bool)
-    for row, (sure, possible) in enumerate(gold):
-        for english, spanish in sure | possible:
-            linked[row, spanish] = True
-            if places[row][spanish] == english:
-                hits[row, spanish] = True
-    return hits, linked
+def link_masks(pairs: Pairs, gold: Sequence[tuple[set, set]]) -> tuple[Tensor, Tensor]:
+    """The sure links, and the sure or possible ones, as masks: (pairs, target length, source length) each."""
+    sure, either = torch.zeros(2, *pairs.after.shape, pairs.source.shape[1], dtype=torch.bool)
+    for row, (of_row, possible) in enumerate(gold):
+        for english, spanish in of_row:
+            sure[row, spanish, english] = True
+        for english, spanish in of_row | possible:
+            either[row, spanish, english] = True
+    return sure, either
 
 
-def errors_and_links(
-    weights: Tensor, wrong: Tensor, pairs: Pairs, gold: Sequence[tuple[set, set]]
-) -> tuple[Tensor, Tensor]:
-    """Of the Spanish words with a link: 1 where it is wrong, True where its largest weight lies on a link; (words)."""
-    hits, linked = on_links(weights.argmax(dim=-1).tolist(), pairs, gold)
-    return wrong.cpu()[linked].float(), hits[linked]
+def only(weights: Tensor, seen: Tensor) -> Tensor:
+    """As `redirected`, for all steps at once: weights and ``seen`` (pairs, target length, source length)."""
+    kept = weights.double() * seen
+    return (kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-300)).to(weights.dtype)
+
+
+def one_at_random(places: Tensor, seed: int) -> Tensor:
+    """One place for each step, drawn from those where ``places`` (pairs, target length, source length) is True."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.multinomial(places.flatten(0, 1).float().cpu(), 1, generator=generator)  # (pairs · m, 1)
+    return nn.functional.one_hot(drawn[:, 0], places.shape[-1]).view(places.shape).bool().to(places.device)

@@ -414,6 +414,22 @@ def redirected(weights, step, seen):
     return new
 
 
+@right("2.6", "set to 0 in the copy, then divided")
+def redirected(weights, step, seen):
+    new = weights.clone()
+    new[:, step, ~seen] = 0
+    new[:, step] = new[:, step] / new[:, step].sum(-1, keepdim=True)
+    return new
+
+
+@right("2.6", "multiplied in the copy, then divided")
+def redirected(weights, step, seen):
+    new = weights.clone()
+    new[:, step] = new[:, step] * seen
+    new[:, step] = new[:, step] / new[:, step].sum(-1, keepdim=True)
+    return new
+
+
 # --- 2.6 wrong ------------------------------------------------------------------------------------------------------
 
 
@@ -594,6 +610,11 @@ def source_blind(source, lengths, before):
 @wrong("2.1", "the first word of the batch for all", says="Sentences of different batches are read as different words")
 def source_blind(source, lengths, before):
     return source[:1, :1].expand(len(source), 1), torch.ones_like(lengths), before
+
+
+@wrong("2.1", "the largest word number for all", says="Sentences of different batches are read as different words")
+def source_blind(source, lengths, before):
+    return source.new_full((len(source), 1), int(source.max())), torch.ones_like(lengths), before
 
 
 @wrong("2.1", "words behind the length", says="Beyond the length there still are different words")

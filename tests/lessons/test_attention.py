@@ -40,12 +40,37 @@ def test_a_redirected_look_keeps_its_proportions():
     assert weights[0, 0, 0] == 0.5
 
 
-def test_words_on_their_links():
+def test_links_as_masks():
     gold = [({(0, 2), (1, 3), (3, 1), (5, 0)}, {(4, 0)}), ({(2, 1), (3, 2)}, set())]
-    places = [[4, 3, 1, 2], [0, 2, 3]]
-    hits, linked = lesson.on_links(places, some_pairs(), gold)
-    assert hits.tolist() == [[True, True, False, False, False], [False, True, True, False, False]]
-    assert linked.tolist() == [[True] * 4 + [False], [False, True, True, False, False]]
+    sure, either = lesson.link_masks(some_pairs(), gold)
+    assert sure.shape == (2, 5, 6)
+    assert {(x, y) for y, x in sure[0].nonzero().tolist()} == gold[0][0]
+    assert {(x, y) for y, x in either[0].nonzero().tolist()} == gold[0][0] | gold[0][1]
+    assert torch.equal(sure[1], either[1])
+
+
+def test_all_looks_redirected_at_once():
+    weights = torch.rand(2, 3, 4).softmax(dim=-1)
+    seen = torch.tensor([True, False, True, True])
+    new = lesson.only(weights, seen.expand(2, 3, 4))
+    torch.testing.assert_close(new[:, 1], lesson.redirected(weights, 1, seen)[:, 1])
+    assert not lesson.only(weights, torch.zeros(2, 3, 4, dtype=torch.bool)).any()
+
+
+def test_one_place_at_random():
+    places = torch.tensor([[[True, False, True], [False, True, False]]]).expand(50, 2, 3)
+    drawn = lesson.one_at_random(places, seed=0)
+    assert torch.equal(drawn.sum(dim=-1), torch.ones(50, 2, dtype=torch.long))
+    assert not (drawn & ~places).any()
+    assert drawn[:, 0].any(dim=0).tolist() == [True, False, True]
+
+
+def test_the_last_state_alone_is_seen():
+    states = torch.randn(2, 4, 3)
+    mask = torch.tensor([[[True, True, False, False]], [[True] * 4]])
+    context, weights = lesson.last_look(torch.randn(2, 5, 3), states, mask, None)
+    torch.testing.assert_close(context, torch.stack([states[0, 1], states[1, 3]])[:, None].expand(2, 5, 3))
+    assert weights.shape == (2, 5, 4)
 
 
 def test_links():
@@ -57,7 +82,7 @@ def test_passives_and_shares_by_length():
     assert lesson.has_passive(pairs).tolist() == [True, False]
     wrong = torch.tensor([[1.0, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
     shares = lesson.shares_by_length(wrong, pairs, torch.tensor([True, True]))
-    assert shares[0] == pytest.approx(6 / 9)  # both have 4 to 6 words; what comes after the end does not count
+    assert shares[0] == pytest.approx(5 / 7)  # both have 4 to 6 words; neither the end counts nor what comes after it
 
 
 def test_a_sharp_cosine_is_a_cosine_times_a_learned_number():
@@ -69,21 +94,15 @@ def test_a_sharp_cosine_is_a_cosine_times_a_learned_number():
     torch.testing.assert_close(score(q, keys), 2 * torch.e * Alignment("cosine", 4, longest=5)(q, keys))
 
 
-def test_words_by_length():
-    wrong = torch.tensor([[1.0, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
-    assert lesson.words_by_length(wrong, some_pairs())[0] == pytest.approx(6 / 2)
-
-
 def test_shares_by_place():
     pairs = Pairs([["she", "saw", "the", "hat"]] * 20, [["vio", "el", "sombrero"]] * 19 + [["ella"] * 4])
     wrong = torch.zeros(20, 5)
     wrong[:, 1] = 1
     found = lesson.shares_by_place(wrong, pairs)
-    assert found[5] == [0, 1, 0, 0]  # the fifth is the end of one sentence alone
+    assert found[5] == [0, 1, 0]  # one sentence alone has a fourth word; the end does not count
     assert found[8] == []
     gains = lesson.gains_by_place({"RNN": wrong, "source-blind": torch.ones(20, 5)}, pairs)
-    assert gains[5] == [1, 0, 1, 1]
-    assert lesson.target_words_by_length(pairs)[0] == pytest.approx((19 * 4 + 5) / 20)
+    assert gains[5] == [1, 0, 1]
 
 
 def test_short_pairs():
@@ -96,14 +115,16 @@ def test_an_even_look_gives_all_words_the_same_score():
     assert lesson.EvenLook()(torch.randn(2, 3, 4), torch.randn(2, 5, 4)).tolist() == torch.zeros(2, 3, 5).tolist()
 
 
-def test_articles_that_look_at_their_noun():
-    gold = [({(0, 2), (1, 3), (3, 1), (5, 0)}, {(4, 0)}), ({(2, 1), (3, 2)}, set())]
-    places = [[4, 3, 1, 2], [0, 2, 3]]
-    assert lesson.articles_on_nouns(places, some_pairs(), gold) == 1 / 2
-    assert lesson.article_mask(some_pairs()).tolist() == [
-        [False, False, True, False, False],
-        [False, True] + 3 * [False],
-    ]
+def test_wrong_articles_by_kind():
+    pairs = some_pairs()
+    words = ["la", "los", "una", "el", "un", "las"]
+    pairs = Pairs(pairs.sources, pairs.targets, like=Pairs(pairs.sources, [[*words, *pairs.targets[0]], ["vio"]]))
+    assert lesson.article_mask(pairs).tolist() == [[False, False, True, False, False], [False, True] + 3 * [False]]
+    number = pairs.target_words.encode
+    for first, second, expected in (("la", "los", (0.5, 0.5)), ("una", "el", (0.5, 0)), ("un", "vio", (0, 0))):
+        said = pairs.after.clone()
+        said[0, 2], said[1, 1] = number([first, second]).tolist()
+        assert tuple(lesson.article_slips(said, pairs).values()) == expected
 
 
 def test_links_by_counting():
@@ -133,8 +154,20 @@ def test_what_is_stored_is_complete():
     assert all(0 <= value <= 1 for values in scores.values() for value in values)
     assert len(stored_runs("attention", "hops")) == 12
     assert {name for name, _, _ in stored_runs("attention", "replaced")} == {"added", "replaced"}
-    places = lesson.stored_places(stored_runs("attention", "longer"), (5, 23))
-    assert [places["23 words"][0][-1], len(places["23 words"][1])] == [lesson.LAST_PLACE] * 2
+    gains = lesson.stored_gains(stored_runs("attention", "longer"), (5, 23), steps=3000)
+    assert len(gains[23]) == lesson.LAST_PLACE
+    starts = stored_runs("attention", "translators")
+    assert len(lesson.stored_gains(starts, (14,), steps=300, run=2)[14]) == lesson.LAST_PLACE
+    last = lesson.stored_means(starts, "last state at every step", "passives", steps=300)
+    assert [mean == mean for mean in last] == [False] + 6 * [True]  # no passive has 4 to 6 words
+    assert {name for name, _, _ in stored_runs("attention", "scores_longer")} == {"cosine", "even", "cosine × 8"}
+
+
+def test_gains_drawn():
+    _, ax = viz.figure()
+    lesson.draw_gains(ax, {5: [0.6, 0.5], 23: [0.4, 0.3, 0.1]}, [{5: [0.5, 0.4], 23: [0.3, 0.2, 0.1]}])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["4–6 words", "22–24 words"]
+    assert len(ax.get_lines()) == 5  # with the line at 0
 
 
 def test_pictures():
