@@ -407,7 +407,8 @@ flow = Exercise(
             states[-1].sum() → states[-1].norm() · This is the gradient of the norm of the last state; take its sum.
             states[-1].sum() → sum(s.sum() for s in states)
             · All states are summed; only the last one is differentiated.
-            gradient.norm() → gradient.abs().sum() · This is the sum of absolute values; take the Euclidean norm.
+            gradient.norm() → gradient.abs().sum()
+            · This is the sum of the entries (or of their sizes); take the Euclidean norm.
             gradient.norm() → gradient.abs().max() · This is the largest absolute value; take the Euclidean norm.
             gradient.norm() → gradient.norm() ** 2 · This is the squared norm; take the root.
             state.detach() → torch.zeros_like(state) · It starts from zeros, not from the state given.

@@ -1,4 +1,4 @@
-"""Lesson 01: sentences with a blank, tables of counts, symbols to keep, what a reader looks back at, answer keys."""
+"""Lesson 01: sentences with a blank, tables of counts, first weights, what a reader looks back at, answer keys."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ BUDGETS = {
     "recall_steps": Budget("steps of each training on recall", cpu=200, smoke=2),
     "distances": Budget("distances at which recall is trained", cpu=(10, 20, 60), smoke=(10, 20)),
     "draws": Budget("trainings from other random numbers, at each distance", cpu=2, smoke=1),
+    "orthogonal_draws": Budget("such trainings where U starts orthogonal", cpu=5, smoke=1),
     "watch_steps": Budget("steps of each training whose gradient is watched", cpu=800, smoke=2),
     "agreement_steps": Budget("steps of each training on agreement", cpu=300, smoke=2),
-    "keep_steps": Budget("steps of a short and of a long training to keep 12 bits", cpu=(600, 2400), smoke=(2, 4)),
     "clip_steps": Budget("steps of each run of plain gradient descent", cpu=300, smoke=60),
     "clip_runs": Budget("random beginnings of these runs", cpu=6, smoke=1),
     "copy_steps": Budget("steps of training of each copier", cpu=400, smoke=2),
@@ -197,7 +197,7 @@ class LetterModel(nn.Module):
         return self.output(states)
 
 
-# --- subjects and symbols to keep ---
+# --- first weights, subjects, what a reader looks back at ---
 
 
 def opened(network: nn.RNNBase) -> nn.RNNBase:
@@ -207,33 +207,16 @@ def opened(network: nn.RNNBase) -> nn.RNNBase:
     return network
 
 
+def orthogonal(network: nn.RNN) -> nn.RNN:
+    """An Elman network whose U starts orthogonal: it keeps every length, and all its eigenvalues have size 1."""
+    nn.init.orthogonal_(network.weight_hh_l0)
+    return network
+
+
 def agreement_rows(rows: dict, vocabulary: Vocabulary) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
     """Columns of the corpus ``agreement``: (word numbers, lengths), 1 where plural, words between subject and verb."""
     inputs = vocabulary.encode_all(sentence.split() for sentence in rows["sentence"])
     return inputs, torch.tensor(rows["number"]), torch.tensor(rows["distance"])
-
-
-def symbols_to_keep(generator: torch.Generator, batch: int, count: int, gaps: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """``count`` symbols, as many fillers as one of ``gaps`` says, the cue: (batch, length). Targets: (batch, count)."""
-    gap = gaps[int(torch.randint(len(gaps), (), generator=generator))]
-    symbols = torch.randint(SYMBOLS, (batch, count), generator=generator)
-    fillers = torch.randint(SYMBOLS, CUE, (batch, gap), generator=generator)
-    return torch.cat([symbols, fillers, torch.full((batch, 1), CUE)], dim=1), symbols
-
-
-class Keeper(nn.Module):
-    """Names the first ``count`` symbols from the last state of a network of 64: tokens → logits (batch, count, 8)."""
-
-    def __init__(self, network: nn.Module, count: int):
-        super().__init__()
-        self.embed = nn.Embedding(VOCABULARY, 32)
-        nn.init.normal_(self.embed.weight, std=0.1)
-        self.network = network
-        self.answer = nn.Linear(64, count * SYMBOLS)
-
-    def forward(self, tokens: Tensor) -> Tensor:  # (batch, length)
-        states, _ = self.network(self.embed(tokens))
-        return self.answer(states[:, -1]).unflatten(-1, (-1, SYMBOLS))
 
 
 def far_over_near(reader: nn.Module, tokens: Tensor) -> float:
@@ -264,8 +247,10 @@ def forget_gate(reader: nn.Module, tokens: Tensor) -> Tensor:
 
 
 def largest_factor(reader: nn.Module, tokens: Tensor) -> float:
-    """The most that one step multiplies a `Classifier`'s memory by: the spectral radius of U; of an LSTM, its most open
-    forget gate, on average over all tokens (batch, length)."""
+    """What carries a `Classifier`'s memory on: the spectral radius of U, or an LSTM's most open forget gate.
+
+    The gate on average over all tokens (batch, length). Neither is the whole Jacobian.
+    """
     if isinstance(reader.network, nn.RNN):
         return torch.linalg.eigvals(reader.network.weight_hh_l0.detach()).abs().max().item()
     return forget_gate(reader, tokens).max().item()
@@ -291,10 +276,10 @@ class LookBack(nn.MultiheadAttention):
 
 
 class AddUp(nn.Module):
-    """The sum of all vectors: no order, no weights. (batch, length, d) → (batch, 1, d)"""
+    """The sum of all vectors so far: no order, no weights. (batch, length, d) → (batch, length, d)"""
 
     def forward(self, x: Tensor) -> tuple[Tensor, None]:
-        return x.sum(dim=1, keepdim=True), None
+        return x.cumsum(dim=1), None
 
 
 class Copier(nn.Module):
@@ -352,12 +337,18 @@ def draw_dots(ax: Axes, rows: Mapping[str, Sequence[float]], chance: float) -> N
     ax.set_ylim(len(rows) - 0.5, -0.5)  # the first on top
 
 
+def stored_reach(distance: int) -> dict[str, list[float]]:
+    """The accuracies of the stored trainings at so many fillers, {name: values}."""
+    runs = stored_runs("recurrent", "reach")
+    return {name: values for (name, _, group), values in runs.items() if group == f"{distance} fillers"}
+
+
 def draw_watched(axes: Sequence[Axes], watched: Mapping[str, Mapping]) -> None:
     """What `watch` has found, {name: {key: (steps, values)}}; dotted: far equals near, chance, a factor of 1."""
     panels = {
         "ratio": ("gradient, far over near", 1, None),
         "accuracy": ("accuracy", 1 / SYMBOLS, "above"),
-        "factor": ("largest factor of a step", 1, None),
+        "factor": ("ρ of U, or forget gate", 1, None),
     }
     for ax, (key, (y, mark, legend)) in zip(axes, panels.items(), strict=True):
         lines = {name: found[key] for name, found in watched.items()}
@@ -384,6 +375,7 @@ def draw_bits(axes: Sequence[Axes], lengths: Sequence[int], passed: Mapping, by_
             total_ax.plot(offered, torch.tensor(total).mean(dim=1), ":", color=line.get_color())
             place_ax.plot(places, torch.tensor(place).mean(dim=1), ":", color=line.get_color())
     total_ax.set(ylim=(0, 63), xticks=offered)
+    total_ax.text(offered[-1], 1.5, "dotted: 1600 batches, stored", ha="right", color="#666666")
     place_ax.set(ylim=(0, 3.1), xticks=(1, 5, 10, 15, 20), title="dotted: 1600 batches, stored")
 
 

@@ -665,6 +665,14 @@ def gradient_flow(step, xs, state):
     return torch.stack([g.norm() for g in torch.autograd.grad(states[-1].sum(), states)])
 
 
+@wrong("1.4", "entries added up", says="This is the sum of the entries (or of their sizes)")
+def gradient_flow(step, xs, state):
+    states = [state.requires_grad_()]
+    for x in xs:
+        states.append(step(x, states[-1]))
+    return torch.stack([g.sum() for g in torch.autograd.grad(states[-1].sum(), states)])
+
+
 @wrong("1.4", "no sum", says="Differentiate one number: the sum of the last state")
 def gradient_flow(step, xs, state):
     states = [state.requires_grad_()]

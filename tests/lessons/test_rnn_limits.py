@@ -124,16 +124,6 @@ def test_scaled_to_keep():
     assert torch.linalg.eigvals(U).abs().max().item() ** 40 == pytest.approx(0.3, rel=1e-4)
 
 
-def test_symbols_to_keep():
-    tokens, symbols = lesson.symbols_to_keep(generator(), 50, 3, [4])
-    assert tokens.shape == (50, 8)
-    assert torch.equal(tokens[:, :3], symbols)
-    assert ((tokens[:, 3:7] >= tasks.SYMBOLS) & (tokens[:, 3:7] < tasks.CUE)).all()
-    assert (tokens[:, 7] == tasks.CUE).all()
-    lengths = {lesson.symbols_to_keep(generator(seed), 2, 1, range(3))[0].shape[1] for seed in range(20)}
-    assert lengths == {2, 3, 4}
-
-
 def test_far_over_near_of_a_network_that_forgets_by_half():
     rnn = torch.nn.RNN(4, 4, batch_first=True)
     for name, weight in rnn.named_parameters():
@@ -178,9 +168,10 @@ def test_log_axis_has_the_ticks_asked_for():
 def test_rivals_look_at_all_places():
     x = torch.randn(3, 5, 4, generator=generator())
     total, _ = lesson.AddUp()(x)
-    torch.testing.assert_close(total, lesson.AddUp()(x.flip(1))[0])
+    torch.testing.assert_close(total[:, -1], x.sum(dim=1))
+    torch.testing.assert_close(total[:, 1], x[:, :2].sum(dim=1))
     looked, _ = lesson.LookBack(4, num_heads=1, batch_first=True)(x)
-    assert looked.shape == total.shape == (3, 1, 4)
+    assert (looked.shape, total.shape) == ((3, 1, 4), (3, 5, 4))
 
 
 @pytest.mark.parametrize(("attends", "same"), [(False, True), (True, False)])
@@ -215,10 +206,11 @@ def test_from_the_right_only_what_follows_is_seen():
     assert not torch.equal(ate, park)
 
 
-def test_keeper_and_opened():
-    keeper = lesson.Keeper(lesson.opened(torch.nn.LSTM(32, 64, batch_first=True)), 3)
-    assert keeper(torch.randint(tasks.VOCABULARY, (5, 9))).shape == (5, 3, tasks.SYMBOLS)
-    assert (keeper.network.bias_ih_l0.reshape(4, 64) == 5).all(dim=1).tolist() == [False, True, False, False]
+def test_opened_and_orthogonal():
+    network = lesson.opened(torch.nn.LSTM(32, 64, batch_first=True))
+    assert (network.bias_ih_l0.reshape(4, 64) == 5).all(dim=1).tolist() == [False, True, False, False]
+    U = lesson.orthogonal(torch.nn.RNN(8, 8, batch_first=True)).weight_hh_l0.detach()
+    torch.testing.assert_close(U @ U.T, torch.eye(8))
 
 
 def test_agreement_rows():
@@ -249,17 +241,16 @@ def test_what_the_lesson_quotes_of_more_beginnings_is_stored():
     starts = stored_runs("recurrent", "starts")
     assert sum(value > 0.5 for value in starts["Elman", 800, "accuracy"]) == 7
     assert max(starts["LSTM", 800, "accuracy"]) < 0.2
+    reach = {distance: lesson.stored_reach(distance) for distance in (60, 120)}
+    assert max(reach[60]["Elman"]) < 0.2
+    assert min(reach[60]["GRU, gate opened"] + reach[120]["GRU, gate opened"]) > 0.8
+    learned = {name: sum(value > 0.8 for value in values) for name, values in reach[60].items()}
+    assert learned["Elman, U orthogonal"] == 7
+    assert learned["Elman, U orthogonal"] > max(learned["Elman, ρ = 1"], learned["LSTM, gate opened"])
+    assert max(reach[120]["Elman, U orthogonal"] + reach[120]["Elman, ρ = 1"]) < 0.7
     clipping = stored_runs("recurrent", "clipping")
     ended = {name: sum(loss < 0.1 for loss in clipping[name, 300, "final loss"]) for name, _, _ in clipping}
-    assert ended == {"free": 0, "clipped": 18, "lowered rate": 14, "rate 0.05": 18}
-    longer = {}
-    for name in ("lowered rate", "rate 0.05"):
-        steps = zip(clipping[name, 300, "mean step"], clipping["clipped", 300, "mean step"], strict=True)
-        longer[name] = sum(own > clipped for own, clipped in steps)
-    assert longer == {"lowered rate": 12, "rate 0.05": 0}
-    letters = stored_runs("recurrent", "letters")
-    behind = zip(letters["LSTM", 800, "32"], letters["tables", 800, "4"], strict=True)
-    assert [lstm > table for lstm, table in behind] == [True, False]
+    assert ended == {"free": 0, "clipped": 18, "matched rate": 18}
 
 
 def test_drawings_show_every_run():
