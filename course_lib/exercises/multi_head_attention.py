@@ -351,7 +351,7 @@ class HandMade(Ladder):
         x, _ = seated(*inputs)
         d = x.shape[-1]
         output, weights = multi_head(x, W_qkv, torch.zeros(3 * d), W_o, torch.zeros(d), heads=2)
-        return output[0], weights[0, 0], weights[0, 1]
+        return tuple(each.round(decimals=4) + 0.0 for each in (output[0], weights[0, 0], weights[0, 1]))
 
 
 def _two_matrices(answer: Callable) -> None:
@@ -413,7 +413,8 @@ by_hand = Exercise(
             two_heads_by_hand,
             """
             one.roll(-back, dims=0) → one.roll(back, dims=0)
-            · Both heads look the wrong way round the table: the guest at place p asks for place p − back.
+            · Both heads look the wrong way round the table: the guest at place p asks for the place `first`
+            · (or `second`) before p.
             50 * one.roll(-back, dims=0) → one.roll(-back, dims=0)
             · Each head looks at the right guest, but hardly more than at the others: multiply the queries (or keys).
             one.roll(-back, dims=0) → one
@@ -624,6 +625,8 @@ importance = Exercise(
                 [0].abs() → [0] · The absolute value is missing: a head matters whichever way it pushes.
                 / len(examples) → · This is the sum over the examples; take the mean.
                 [0].abs() → [0] ** 2 · These are squares; take absolute values.
+                {GRADIENT}.abs() → ({GRADIENT} * gates).abs()
+                · This is gate times gradient; the absolute value of the gradient alone is asked for.
                 [0].abs() → [0] ** 2 ; total / len(examples) → (total / len(examples)).sqrt()
                 · This is the root of the mean square; take absolute values.
                 total = torch.zeros_like(gates) → total = piled = torch.zeros_like(gates) ;

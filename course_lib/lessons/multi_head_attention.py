@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -39,6 +40,16 @@ def two_relations(generator: torch.Generator, batch: int, guests: int = 8) -> tu
         raise ValueError(f"Expected an even number of guests, 4 or more; got {guests}.")
     symbols = torch.randint(SYMBOLS, (batch, guests), generator=generator)
     return symbols, torch.stack([symbols.roll(1, dims=1), symbols.roll(guests // 2, dims=1)], dim=-1)
+
+
+def which_two(logits: Tensor, answers: Tensor) -> Tensor:
+    """Where the two symbols to be named differ, are they the two likeliest, whichever is whose: (guests), 1 or 0.
+
+    logits (batch, guests, 2 answers, symbols), answers (batch, guests, 2). Likeliest: by the mean of both answers.
+    """
+    likeliest = logits.softmax(dim=-1).mean(dim=2).topk(2).indices.sort(dim=-1).values  # (batch, guests, 2)
+    found = (likeliest == answers.sort(dim=-1).values).all(dim=-1)  # (batch, guests)
+    return found[answers[..., 0] != answers[..., 1]].float()
 
 
 def words_of(ids: Tensor, lengths: Tensor) -> Tensor:
@@ -215,24 +226,35 @@ def moved_if_fixed(model: Bert, ids: Tensor, lengths: Tensor, weight: Tensor) ->
     return far[words_of(ids, lengths)].mean().item()
 
 
+def fixed_weights(own: Tensor, seed: int) -> dict[str, list[Tensor]]:
+    """What to fix the weight of [CLS] at, ``own`` (layers, heads) or a control: name → tables like it."""
+    generator = torch.Generator().manual_seed(seed)
+    shuffles = [own.flatten()[torch.randperm(own.numel(), generator=generator).to(own.device)] for _ in range(5)]
+    return {
+        "each head's own mean": [own],
+        "one number for all heads": [own.mean().expand_as(own)],
+        "the means, shuffled": [each.view_as(own) for each in shuffles],
+    }
+
+
 @torch.no_grad()
-def sink_scores(model: Bert, part: "Senses", weight: Tensor) -> dict[str, Tensor]:
-    """How often the same sense is nearer, (sentences), with [CLS] as it is and changed; weight as in `first_weight`."""
+def sink_scores(model: Bert, part: "Senses", fixed: dict[str, list[Tensor]]) -> dict[str, Tensor]:
+    """How often the same sense is nearer, (sentences), with [CLS] as it is and changed; fixed: see `fixed_weights`."""
     first = torch.zeros_like(part.ids, dtype=torch.bool)
     first[:, 0] = True
     seen = (torch.arange(part.ids.shape[1], device=part.ids.device) < part.lengths[:, None]) & ~first
-    changes = {
-        "untouched": (contextlib.nullcontext(), part.lengths),
-        "value hidden": (values_hidden(model, first), part.lengths),
-        "weight fixed": (first_weight(model, weight), part.lengths),
-        "key masked": (contextlib.nullcontext(), seen),
-    }
-    scores = {}
-    for name, (change, mask) in changes.items():
+
+    def scored(change: contextlib.AbstractContextManager, mask: Tensor) -> Tensor:
         with change:
             states = recorded(model, "blocks", part.ids, mask)[-1]  # (sentences, length, d)
-        vectors = states[torch.arange(len(states)), part.place]
-        scores[name] = nearer(vectors, part.same, part.other).cpu()
+        return nearer(states[torch.arange(len(states)), part.place], part.same, part.other).cpu()
+
+    scores = {"untouched": scored(contextlib.nullcontext(), part.lengths)}
+    scores["value hidden"] = scored(values_hidden(model, first), part.lengths)
+    for name, weights in fixed.items():
+        each = [scored(first_weight(model, weight), part.lengths) for weight in weights]
+        scores[f"weight fixed: {name}"] = torch.stack(each).mean(dim=0)
+    scores["key masked"] = scored(contextlib.nullcontext(), seen)
     return scores
 
 
@@ -267,22 +289,16 @@ def five_cases(rows: Sequence[dict], sentences: list[str], places: Tensor) -> di
     return cases
 
 
-def limits_of_cases(right: dict[str, Tensor], seed: int) -> dict[str, tuple[float, float]]:
-    """The bootstrap intervals of the `five_cases`, each (sentences): groups are drawn anew, or nouns."""
-    limits = {}
-    for name, each in right.items():
-        if name.startswith("himself, both"):
-            limits[name] = interval_over_nouns(each.view(-1, 2).mean(dim=1), seed)
-        else:
-            size = 2 if name == "himself, one matches" else 4  # of a group
-            limits[name] = interval(each.view(-1, size).mean(dim=1), torch.Generator().manual_seed(seed))
-    return limits
+def nouns_of(sentences: list[str], places: Tensor) -> list[tuple[str, str]]:
+    """The two nouns of each sentence, the one that is meant and the other; places as in `some_groups`."""
+    _, meant, other = (places.cpu() - 1).tolist()
+    return [(text.split()[m], text.split()[o]) for text, m, o in zip(sentences, meant, other, strict=True)]
 
 
-def in_both_orders(first: dict[str, Tensor], seed: int) -> str:
+def in_both_orders(first: dict[str, Tensor], nouns: list[tuple[str, str]], seed: int) -> str:
     """Which noun is preferred in both orders of a pair, *the king … the boy* and *the boy … the king*.
 
-    first: name → (pairs, orders), 1 where the noun in the first place is preferred.
+    first: name → (pairs, orders), 1 where the noun in the first place is preferred; nouns: of each pair.
     """
     lines = []
     for name, each in first.items():
@@ -293,7 +309,7 @@ def in_both_orders(first: dict[str, Tensor], seed: int) -> str:
         }
         told = []
         for what, pairs in once.items():
-            low, high = interval_over_nouns(pairs, seed)
+            low, high = interval_over_nouns(pairs, nouns, seed)
             told.append(f"{what} {pairs.mean():.2f} ({low:.2f} to {high:.2f})")
         lines.append(f"{name}, in both orders: {', '.join(told)}")
     return "\n".join(lines)
@@ -390,36 +406,22 @@ def two_senses(tokenizer: WordPiece, device: torch.device | str) -> tuple[list[s
     return sorted(found), sentences_with
 
 
-def interval(each: Tensor, generator: torch.Generator, draws: int = 2000) -> tuple[float, float]:
-    """Bootstrap: where 95 % of the means lie, if the items, each (items), are drawn anew, with replacement."""
-    drawn = torch.randint(len(each), (draws, len(each)), generator=generator)
-    low, high = each[drawn].mean(dim=1).quantile(torch.tensor([0.025, 0.975])).tolist()
-    return low, high
+def interval_over_nouns(
+    each: Tensor, nouns: Sequence[tuple[str, str]], seed: int, times: int = 2000
+) -> tuple[float, float]:
+    """The bootstrap interval of a mean over sentences, each (sentences), with two nouns in each.
 
-
-def interval_over_nouns(each: Tensor, seed: int, times: int = 2000) -> tuple[float, float]:
-    """The bootstrap interval of a mean over all pairs of men's nouns and all pairs of women's: each (pairs).
-
-    Drawn anew are the nouns, since a noun stands in many pairs: a pair counts as often as both its nouns came together.
+    Drawn anew are the nouns, since a noun stands in many sentences: a sentence counts as often as its nouns came
+    together.
     """
-    generator = torch.Generator().manual_seed(seed)
-    nouns = round((1 + (1 + 4 * len(each)) ** 0.5) / 2)  # of either sex: n(n − 1) pairs in all
-    one, other = torch.combinations(torch.arange(nouns)).T  # (pairs / 2) each
-    total = torch.zeros(2, times)  # how often pairs came; and what they add up to
-    for half in each.view(2, -1):
-        drawn = torch.randint(nouns, (times, nouns), generator=generator)
-        came = nn.functional.one_hot(drawn, nouns).sum(dim=1)  # (times, nouns)
-        together = (came[:, one] * came[:, other]).float()  # (times, pairs / 2)
-        total += torch.stack([together.sum(dim=1), together @ half])
-    low, high = (total[1] / total[0]).quantile(torch.tensor([0.025, 0.975])).tolist()
-    return low, high
-
-
-def interval_of_ratio(above: Tensor, below: Tensor, words: int, seed: int, times: int = 2000) -> tuple[float, float]:
-    """The bootstrap interval of mean(above) / mean(below), both (sentences): words are drawn anew, for both at once."""
-    chosen = torch.randint(words, (times, words), generator=torch.Generator().manual_seed(seed))
-    means = [each.view(words, -1).mean(dim=1)[chosen].mean(dim=1) for each in (above, below)]
-    low, high = (means[0] / means[1]).quantile(torch.tensor([0.025, 0.975])).tolist()
+    known = sorted({noun for pair in nouns for noun in pair})
+    one, other = torch.tensor([[known.index(noun) for noun in pair] for pair in nouns]).T  # (sentences) each
+    drawn = torch.randint(len(known), (times, len(known)), generator=torch.Generator().manual_seed(seed))
+    came = nn.functional.one_hot(drawn, len(known)).sum(dim=1)  # (times, nouns)
+    together = (came[:, one] * came[:, other]).float()  # (times, sentences)
+    counted = together[together.sum(dim=1) > 0]
+    means = counted @ each.cpu().float() / counted.sum(dim=1)
+    low, high = means.quantile(torch.tensor([0.025, 0.975])).tolist()
     return low, high
 
 
@@ -444,32 +446,6 @@ def mean_slope(loss: Callable, gates: Tensor, examples: Sequence) -> Tensor:
     """The mean over the examples of ∂ loss / ∂ gate with its sign, of the gates' shape."""
     tried = gates.clone().requires_grad_()
     return sum(torch.autograd.grad(loss(tried, example), tried)[0] for example in examples) / len(examples)
-
-
-def rank_correlation(one: Tensor, other: Tensor) -> float:
-    """Spearman's rank correlation of two rows of numbers, flattened; no two numbers of a row alike, or nearly none."""
-    ranks = [each.detach().cpu().flatten().argsort().argsort().float() for each in (one, other)]
-    return torch.corrcoef(torch.stack(ranks))[0, 1].item()
-
-
-def rank_correlations(
-    estimates: dict[str, Tensor], costs: Tensor, seed: int, times: int = 1000
-) -> dict[str, tuple[float, float, float]]:
-    """Do two estimates rank the heads as the measured costs do? name → `rank_correlation`, its bootstrap interval.
-
-    estimates: two, each (words, heads); costs (words, heads). Words are drawn anew, the same for all; the last entry is
-    the second estimate minus the first.
-    """
-    drawn = torch.randint(len(costs), (times, len(costs)), generator=torch.Generator().manual_seed(seed))
-    found = {}
-    for name, each in estimates.items():
-        value = rank_correlation(each.mean(dim=0), costs.mean(dim=0))
-        found[name] = (value, [rank_correlation(each[i].mean(dim=0), costs[i].mean(dim=0)) for i in drawn])
-    (first, firsts), (second, seconds) = found.values()
-    more = [b - a for a, b in zip(firsts, seconds, strict=True)]
-    found["the second minus the first"] = (second - first, more)
-    ends = torch.tensor([0.025, 0.975])
-    return {name: (value, *torch.tensor(many).quantile(ends).tolist()) for name, (value, many) in found.items()}
 
 
 def interval_over_words(difference: Tensor, words: int, seed: int, times: int = 2000) -> tuple[float, float]:
@@ -513,18 +489,20 @@ def band(scores: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     return draws.mean(dim=1), draws.amin(dim=1), draws.amax(dim=1)
 
 
-def draw_moves(ax: Axes, moves: dict[str, dict[str, float]]) -> None:
-    """How far the words move by some interventions, each ``{token: distance}``, on a scale of powers of ten."""
-    rows = list(next(iter(moves.values())))  # the tokens
-    for (name, each), marker, down in zip(moves.items(), "os^", (-0.22, 0.22, 0.0), strict=False):
-        ax.plot(list(each.values()), [rows.index(token) + down for token in each], marker, label=name)
-        for token, far in each.items():
-            place = (far, rows.index(token) + down)
-            ax.annotate(f"{far:.2f}", place, (7, 0), textcoords="offset points", va="center", fontsize=10)
-    ax.set_yticks(range(len(rows)), rows)
-    ax.set(xscale="log", xlim=(0.1, 400), ylim=(len(rows) - 0.5, -0.5))
-    ax.set(title="the words move by", xlabel="100 · (1 − cosine), log scale")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.28), ncols=1)
+def draw_moves(ax: Axes, moves: dict[str, float]) -> None:
+    """How far the words move by some interventions, 100 · (1 − cosine), on a log scale; above, the angle."""
+    ax.plot(list(moves.values()), range(len(moves)), "o", color=PALETTE[0])
+    for row, far in enumerate(moves.values()):
+        ax.annotate(f"{far:.2f}", (far, row), (7, 0), textcoords="offset points", va="center", fontsize=10)
+    ax.set_yticks(range(len(moves)), list(moves))
+    limits = (0.1, 200)
+    ax.set(xscale="log", xlim=limits, ylim=(len(moves) - 0.5, -0.5), xlabel="the words move by 100 · (1 − cosine)")
+    angles = (5, 10, 20, 45, 90)
+    above = ax.twiny()
+    above.set(xscale="log", xlim=limits, xlabel="as an angle")
+    above.set_xticks([100 * (1 - math.cos(math.radians(angle))) for angle in angles], [f"{a}°" for a in angles])
+    above.minorticks_off()
+    above.grid(visible=False)
 
 
 def draw_preferences(ax: Axes, often: Tensor) -> None:
@@ -538,13 +516,13 @@ def draw_kept(
 ) -> None:
     """Scores of some heads only: lines as `curves` takes them, one mark ``alone``, and the score of all heads."""
     curves(ax, lines, x="heads kept, of 72", y="same sense is nearer", legend=None)
-    for line, style in zip(ax.lines, ("-", "--", "-.", ":"), strict=False):
+    for line, style in zip(ax.lines, ("-", "--", "-.", "-", ":"), strict=False):
         line.set_linestyle(style)
     count, score, name = alone
     ax.plot([count], [score], "*", markersize=13, color="black", label=name)
     ax.axhline(with_all, color="black", linestyle=":", label="all 72 heads")
     ax.axhline(0.5, color="#808080", linestyle="--", label="chance")
-    ax.fill_between([], [], color="#808080", alpha=0.3, label="band: lowest to highest draw")
+    ax.fill_between([], [], color=ax.lines[3].get_color(), alpha=0.3, label="band: lowest to highest draw")
     ax.set_xticks(counts, [str(each) for each in counts])
     ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
 

@@ -646,6 +646,16 @@ def head_importance(loss, gates, examples):
     return sum(gradient(gates, example) ** 2 for example in examples) / len(examples)
 
 
+@wrong("4.6", "gate times gradient", says="This is gate times gradient")
+def head_importance(loss, gates, examples):
+    total = torch.zeros_like(gates)
+    for example in examples:
+        tried = gates.clone().requires_grad_()
+        loss(tried, example).backward()
+        total += (tried.grad * tried.detach()).abs()
+    return total / len(examples)
+
+
 @wrong("4.6", "root mean square", says="This is the root of the mean square")
 def head_importance(loss, gates, examples):
     gradient = torch.func.grad(loss)
