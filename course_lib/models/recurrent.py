@@ -71,7 +71,7 @@ class Recurrent(nn.Module):
     def advance(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """One step: x (batch, d_in) and the state before → the state after."""
         after = self.step(x, *state, self.W, self.U, self.b)
-        return after if isinstance(after, tuple) else (after,)
+        return tuple(after) if isinstance(after, tuple | list) else (after,)
 
     def advance_one_vector(self, x: Tensor, state: Tensor) -> Tensor:
         """`advance` with the vectors of the state side by side in one: (batch, states · d_hidden)."""

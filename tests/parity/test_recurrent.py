@@ -7,7 +7,7 @@ from comparing import RUN
 from torch import nn
 
 from course_lib.measure import gradient_flow
-from course_lib.models.recurrent import GRU, LSTM, Bidirectional, Classifier, Elman
+from course_lib.models.recurrent import GRU, LSTM, Bidirectional, Classifier, Elman, lstm_step
 from course_lib.pretrained import copy_recurrent_weights
 
 PAIRS = {"Elman": (Elman, nn.RNN), "LSTM": (LSTM, nn.LSTM), "GRU": (GRU, nn.GRU)}
@@ -93,6 +93,15 @@ def test_one_vector_is_the_same_state(name, generator):
     cell = PAIRS[name][0](3, 4)
     x, state = torch.randn(2, 3, generator=generator), torch.randn(2, 4 * cell.states, generator=generator)
     assert torch.equal(cell.advance_one_vector(x, state), torch.cat(cell.advance(x, state.chunk(cell.states, -1)), -1))
+
+
+def test_a_step_may_return_its_state_as_a_list():
+    x = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    ours = LSTM(4, 5)
+    torch.manual_seed(0)
+    listed = LSTM(4, 5, step=lambda *inputs: list(lstm_step(*inputs)))
+    assert torch.equal(listed(x)[0], ours(x)[0])
 
 
 def test_no_output_sees_the_future(generator):
