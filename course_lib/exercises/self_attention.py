@@ -62,19 +62,38 @@ OVERFLOW = (
 )
 
 
+AFTER_THE_SOFTMAX = (
+    "With scores of about ±200, where hidden keys had nearly all the weight, {found}. The mask acts after the softmax: "
+    "hide the scores, before it."
+)
+
+
 def _large_scores(answer: Callable) -> None:
-    """Scores of about ±200: an exponential overflows, and a hidden score of −100 is larger than many that are seen."""
+    """Scores of about ±200: an exponential overflows, and a hidden score of −100 is larger than many that are seen.
+
+    Who masks after the softmax has nothing left where hidden keys had all the weight: 0 / 0, or a row of zeros.
+    """
     q, k, v = _random(0, (4, 16), (5, 16), (5, 3))
     q, mask = 60 * q, causal_mask(4, 5)
     for visible in (None, mask):
         output, weights = answer(q.clone(), k.clone(), v.clone(), visible)
-        if output.isnan().any() or weights.isnan().any():
+        wanted, all_seen = attention(q, k, v, visible)[1], attention(q, k, v)[1]
+        nothing_left = (all_seen * mask).sum(dim=-1) == 0  # the rows where hidden keys have all the weight
+        missing = weights.isnan().any(dim=-1)
+        if visible is not None and nothing_left.any() and torch.equal(missing, nothing_left):
+            raise Wrong(AFTER_THE_SOFTMAX.format(found="0 / 0 is left, NaN"))
+        if output.isnan().any() or missing.any():
             raise Wrong(OVERFLOW)
         if visible is not None and (weights.masked_fill(mask, 0) != 0).any():
             raise Wrong(
                 "Where the scores that are seen are far below 0, a hidden key has a weight: its score must be lower "
                 "than any other, −∞."
             )
+        short = weights.sum(dim=-1) < 0.99
+        if visible is not None and short.any() and torch.allclose(weights[~short], wanted[~short], atol=1e-2):
+            raise Wrong(AFTER_THE_SOFTMAX.format(found="the weights that are left do not sum to 1"), wanted, weights)
+        if not torch.allclose(weights, wanted, atol=1e-2):
+            raise Wrong("With scores of about ±200 the weights are others than the softmax's.", wanted, weights)
 
 
 SOFTMAX = "masked_softmax(scores, mask)"
@@ -549,6 +568,8 @@ through = Exercise(
             · Nothing reaches anything here: start with each word reaching itself, and let one way be enough, more
             · than 0.
             in masks: → in masks[:-1]: · The last layer is left out.
+            in masks: → in list(masks) * 8:
+            · It goes on after the last layer: each mask is one layer, and is used once.
             in masks: → in masks[1:]: · The first layer is left out.
             in masks: → in [masks[0]] * len(masks):
             · The first mask is used for every layer; each layer has its own.
@@ -702,7 +723,16 @@ def _name_cases() -> list[tuple]:
     for seed, (names, d) in enumerate([([0, 1, 2, 1, 0, 1], 4), ([3, 5, 3, 3, 5, 8, 8], 2), ([1, 1, 1], 5)]):
         (vectors,) = _random(seed, (len(names), d))
         cases.append((vectors + 3.0, torch.tensor(names)))
+    (vectors,) = _random(3, (5, 3))
+    cases.append((vectors.double() + 3.0, torch.tensor([40, 7, 1000, 7, 40])))
     return cases
+
+
+def _keeps_the_type(answer: Callable) -> None:
+    for vectors, names in _name_cases():
+        got = answer(vectors.clone(), names)
+        if isinstance(got, Tensor) and got.dtype != vectors.dtype:
+            raise Wrong(f"The vectors are {vectors.dtype} and the result is {got.dtype}: it must be of their type.")
 
 
 MEANS = "same @ vectors / same.sum(dim=1, keepdim=True)"
@@ -734,6 +764,13 @@ control = Exercise(
             · Each vector has got the length 1; only the mean is taken off, the cosine does the rest.
             {LESS} → torch.where((names < len(names))[:, None], vectors - means, vectors)
             · The vectors with the name 8 stay as they were: names may be any whole numbers, see `names.unique()`.
+            {LESS} → torch.where((names < 12)[:, None], vectors - means, vectors)
+            · The vectors with the names 40 and 1000 stay as they were: names may be any whole numbers, see
+            · `names.unique()`.
+            {LESS} → (vectors - means)[names.argsort(stable=True)]
+            · The rows are sorted by name: leave them in the order of `vectors`.
+            {MEANS} → (same @ vectors).mean(dim=1, keepdim=True) / same.sum(dim=1, keepdim=True)
+            · One number is taken off for each name; its mean is a vector: take it over rows only, `mean(dim=0)`.
             names[:, None] == names → names[:, None] != names
             · The mean of the *other* names is taken off; take off that of the vector's own name.
             same @ vectors / same.sum(dim=1, keepdim=True)
@@ -741,7 +778,7 @@ control = Exercise(
             · The vector itself is left out of its name's mean; it belongs to it.
             """,
         ),
-    ),
+    ).extended(_keeps_the_type, after="signature"),
     crashes=[
         ("at non-singleton dimension", "Each vector needs the mean of its own name: n rows of d numbers, too."),
         ("same dtype", "Both sides of a product must be numbers of one type: `.to(vectors.dtype)`."),

@@ -1,5 +1,6 @@
 """Lesson 03: shoes that find their partners, attention's gradient by hand, what reaches what, who a vector is about."""
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -109,16 +110,13 @@ def interval_by_group(values: Tensor, groups: Tensor, draws: int = 10_000) -> tu
 
 
 @torch.no_grad()
-def through_layers(
-    encoder: Bert, ids: Tensor, lengths: Tensor, word: int, alone: bool = False, after: int = 0
-) -> list[Tensor]:
+def through_layers(encoder: Bert, ids: Tensor, lengths: Tensor, word: int, after: int = 0) -> list[Tensor]:
     """The vectors of one word, which stands once in each text: at the input and after each block, (texts, d) each.
 
-    ids (texts, longest), lengths (texts). With ``alone`` each token sees itself only, in every block. ``after``: how
-    many places after the word; 1 is the next one.
+    ids (texts, longest), lengths (texts). ``after``: how many places after the word; 1 is the next one.
     """
     here = (ids == word).roll(after, dims=1)  # (texts, longest): True once in each row
-    mask = torch.eye(ids.shape[1], dtype=torch.bool) if alone else padding_mask(lengths, ids.shape[1])
+    mask = padding_mask(lengths, ids.shape[1])
     x = recorded(encoder, "blocks", ids, lengths)[0]  # (texts, longest, d): what goes into the first block
     vectors = [x[here]]
     for block in encoder.stack.blocks:
@@ -127,15 +125,43 @@ def through_layers(
     return vectors
 
 
-def nearest_is_right(vectors: Tensor, labels: Tensor, groups: Tensor) -> Tensor:
+@torch.no_grad()
+def with_even_attention(encoder: Bert) -> Bert:
+    """A copy whose queries and keys are 0: each token gives all tokens the same weight. The rest is as trained."""
+    even = copy.deepcopy(encoder)
+    for block in even.stack.blocks:
+        attention = block.attention
+        attention.qkv.weight[: 2 * attention.d] = 0.0  # the rows are those of Q, then K, then V
+        attention.qkv.bias[: 2 * attention.d] = 0.0
+    return even
+
+
+@torch.no_grad()
+def with_random_blocks(encoder: Bert, generator: torch.Generator) -> Bert:
+    """A copy whose blocks are as BERT's are before training: weights N(0, 0.02²). Its table is as trained."""
+    untrained = copy.deepcopy(encoder)
+    for part in untrained.stack.blocks.modules():
+        if isinstance(part, nn.Linear):
+            part.weight.copy_(0.02 * torch.randn(part.weight.shape, generator=generator))
+            part.bias.zero_()
+        elif isinstance(part, nn.LayerNorm):
+            part.weight.fill_(1.0)
+            part.bias.zero_()
+    return untrained
+
+
+def nearest_is_right(vectors: Tensor, labels: Tensor, *groups: Tensor) -> Tensor:
     """Leave one group out: 1 where the nearest vector of another group, by cosine, has the same label, else 0.
 
     vectors (n, d), labels (n), groups (n) → (n). Where several are equally near, the share of them with that label.
+    With several ways to group, a vector must be of another group in each.
     In float64: the vectors of [CLS] are so alike that their cosines differ by less than float32 can tell.
     """
     lengths = vectors.double().norm(dim=-1, keepdim=True)
     unit = vectors.double() / lengths.clamp(min=1e-7)  # a vector that is 0 but for rounding stays so
-    cosines = (unit @ unit.T).masked_fill(groups[:, None] == groups, -2.0)
+    cosines = unit @ unit.T
+    for group in groups:
+        cosines = cosines.masked_fill(group[:, None] == group, -2.0)
     nearest = cosines > cosines.amax(dim=-1, keepdim=True) - 1e-10
     same = labels[:, None] == labels
     return (nearest & same).sum(dim=-1) / nearest.sum(dim=-1)
@@ -189,9 +215,11 @@ def three_layers(d: int) -> dict[str, nn.Module]:
 
 def operations_beside_slide(d: int = 1000) -> dict[str, list[str]]:
     """FLOPs of the three layers for texts of 100 and of 1000 words, as PyTorch counts them, each beside S3's number."""
-    rows = {"attention, its pairs alone": [f"{4 * 100**2 * d:.1e}", "10⁷", f"{4 * 1000**2 * d:.1e}", "10⁹"]}
+    layers = {"attention, its pairs alone": lambda x: (x[0] @ x[0].T) @ x[0], **three_layers(d)}
     slide = {"RNN": ("10⁸", "10⁹"), "ConvNet": ("3·10⁸", "3·10⁹"), "attention": ("", "")}
-    for name, layer in three_layers(d).items():
+    slide["attention, its pairs alone"] = ("10⁷", "10⁹")
+    rows = {}
+    for name, layer in layers.items():
         counted = [operations(lambda layer=layer, n=n: layer(torch.zeros(1, n, d))) for n in (100, 1000)]
         rows[name] = [f"{counted[0]:.1e}", slide[name][0], f"{counted[1]:.1e}", slide[name][1]]
     return rows
@@ -349,25 +377,30 @@ def draw_trainings(
     square: Tensor,
     alone: Mapping[str, float],
 ) -> None:
-    """Accuracy against the learning rate, a band over all runs; beside it the four ways at their best rates.
+    """Accuracy against the learning rate, a dot for each run; beside it the four ways at their best rates.
 
     found: name → (rates, runs); square (2 starts, 2 rates of W_Q); alone: name → the one rate that it was tried at.
     """
     ax = axes[0]
-    lines = {}
-    for name, runs in found.items():
-        tried = [alone[name]] if name in alone else rates
-        lines[name] = (tried, runs.mean(dim=1), runs.amin(dim=1), runs.amax(dim=1))
+    tried = {name: [alone[name]] if name in alone else rates for name in found}
+    lines = {name: (tried[name], runs.mean(dim=1)) for name, runs in found.items()}
     viz.curves(ax, lines, x="learning rate", y="accuracy", legend=None)
+    for i, (line, (name, runs)) in enumerate(zip(list(ax.lines), found.items(), strict=True)):
+        beside = 1.06 ** (i - (len(found) - 1) / 2)  # each way's dots a little apart from the next one's
+        places = [rate * beside for rate in tried[name] for _ in range(runs.shape[1])]
+        ax.plot(places, runs.flatten(), ".", color=line.get_color(), markersize=5, alpha=0.7)
     for name, level, style in (("even weights", even, ":"), ("chance", 1 / 16, "--")):
         ax.plot(rates, [level] * len(rates), color=viz.look("chance")["color"], linestyle=style, label=name)
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2)
     ax.set_xscale("log")
-    ax.set_xticks(rates, rates)
+    ax.set_xticks(rates, rates, fontsize=10)
     ax.minorticks_off()
     ax.set_ylim(0, 1.05)
     starts, rates_of_q = ["as it is", "times √d"], ["as given", "times √d"]
-    draw_matrix(axes[1], "", square, starts, rates_of_q, x="rate of W_Q", y="first W_Q", largest=1)
+    title = "accuracy at the best rate"
+    draw_matrix(axes[1], title, square, starts, rates_of_q, x="rate of W_Q", y="first W_Q", largest=1)
+    for number, name in zip(axes[1].texts, ("scale", "soft start", "sharp start", "no scale"), strict=True):
+        number.set_text(f"{name}\n{number.get_text()}")
 
 
 def draw_senses(
@@ -386,6 +419,35 @@ def draw_senses(
         height = max(level, height + 0.06)  # names that stand apart
         ax.text(end + 0.35, height, name, va="center", fontsize=10)
     ax.set(xlim=(-0.3, end + 0.3), ylim=(0, 1.05))
+
+
+def draw_controls(
+    ax: Axes,
+    trained: Mapping[str, tuple[float, float, float]],
+    controls: Mapping[str, Mapping[str, Sequence[float]]],
+    levels: Mapping[str, float],
+) -> None:
+    """A row for each token: the trained encoder with its interval, and its controls; levels as upright lines.
+
+    trained: token → (mean, low, high); controls: name → token → one number or several.
+    """
+    rows = {name: len(trained) - 1 - i for i, name in enumerate(trained)}
+    first, *others = (viz.look(name, i)["color"] for i, name in enumerate(["MiniLM", *controls]))
+    low_high = [[mean - low for mean, low, _ in trained.values()], [high - mean for mean, _, high in trained.values()]]
+    means = [mean for mean, _, _ in trained.values()]
+    ax.errorbar(means, list(rows.values()), xerr=low_high, fmt="o", color=first, capsize=3, label="MiniLM")
+    for i, (name, found) in enumerate(controls.items()):
+        below = [(rows[token] - 0.2 * (i + 1), number) for token, numbers in found.items() for number in numbers]
+        ax.plot([x for _, x in below], [y for y, _ in below], "sD^"[i], color=others[i], markersize=5, label=name)
+    for name, level in levels.items():
+        ax.axvline(level, color=viz.look("chance")["color"], linestyle="--" if name == "chance" else "-", zorder=0)
+        ax.text(level, len(rows) - 0.5, name, ha="center", va="bottom", fontsize=10)
+    ax.set_yticks(list(rows.values()), list(rows))
+    ax.set(xlim=(0, 1.05), ylim=(-0.6, len(rows) - 0.5), xlabel="the nearest is of the same group")
+    handles, names = ax.get_legend_handles_labels()
+    first_row = names.index("MiniLM")
+    order = [first_row, *(i for i in range(len(names)) if i != first_row)]
+    ax.legend([handles[i] for i in order], [names[i] for i in order], loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
 def draw_prices(axes: Sequence[Axes], prices: Mapping[int, Mapping[str, Sequence]]) -> None:

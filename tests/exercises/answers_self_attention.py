@@ -186,6 +186,33 @@ BANK.edited(
 )
 
 
+@wrong("3.1", "the mask after the softmax, divided anew", says="0 / 0 is left, NaN. The mask acts after the softmax")
+def attention(q, k, v, mask=None):
+    weights = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).softmax(dim=-1)
+    if mask is not None:
+        weights = weights * mask
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+    return weights @ v, weights
+
+
+@wrong("3.1", "the same, and never divided by 0", says="do not sum to 1. The mask acts after the softmax")
+def attention(q, k, v, mask=None):
+    weights = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).softmax(dim=-1)
+    if mask is not None:
+        weights = weights * mask
+        weights = weights / (weights.sum(dim=-1, keepdim=True) + 1e-9)
+    return weights @ v, weights
+
+
+@wrong("3.1", "scores clamped", says="With scores of about ±200 the weights are others than the softmax's")
+def attention(q, k, v, mask=None):
+    scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).clamp(-50, 50)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = scores.softmax(dim=-1)
+    return weights @ v, weights
+
+
 # --- 3.2 a pair of shoes: right --------------------------------------------------------------------------------------
 
 
@@ -616,6 +643,17 @@ def reach(masks):
     return seen
 
 
+@wrong("3.5", "until nothing changes", says="each mask is one layer, and is used once")
+def reach(masks):
+    seen = torch.eye(len(masks[0]), dtype=torch.bool)
+    while True:
+        before = seen
+        for mask in masks:
+            seen = (mask.float() @ seen.float()) > 0
+        if torch.equal(before, seen):
+            return seen
+
+
 # --- 3.6 debug the slide: right -------------------------------------------------------------------------------------
 
 
@@ -795,3 +833,29 @@ def without_name(vectors, names):
     for name in range(len(names)):
         result[names == name] = vectors[names == name] - vectors[names == name].mean(dim=0)
     return result
+
+
+@wrong("3.7", "another type", says="The vectors are torch.float64 and the result is torch.float32")
+def without_name(vectors, names):
+    result = torch.zeros(vectors.shape)
+    for name in names.unique():
+        result[names == name] = (vectors[names == name] - vectors[names == name].mean(dim=0)).float()
+    return result
+
+
+@wrong("3.7", "names below 12", says="The vectors with the names 40 and 1000 stay as they were")
+def without_name(vectors, names):
+    result = vectors.clone()
+    for name in range(12):
+        result[names == name] = vectors[names == name] - vectors[names == name].mean(dim=0)
+    return result
+
+
+@wrong("3.7", "one number for each name", says="One number is taken off for each name; its mean is a vector")
+def without_name(vectors, names):
+    return torch.stack([vectors[i] - vectors[names == names[i]].mean() for i in range(len(names))])
+
+
+@wrong("3.7", "sorted by name", says="The rows are sorted by name: leave them in the order")
+def without_name(vectors, names):
+    return torch.cat([vectors[names == name] - vectors[names == name].mean(dim=0) for name in names.unique()])

@@ -10,6 +10,7 @@ from course_lib.lessons.self_attention import (
     attention_gradients,
     depends,
     depths_of_layers,
+    draw_controls,
     draw_gradients,
     draw_head,
     draw_matrix,
@@ -25,9 +26,12 @@ from course_lib.lessons.self_attention import (
     partner_weights,
     prices_of_layers,
     reach,
+    with_even_attention,
+    with_random_blocks,
     without_name,
 )
 from course_lib.models.attention import attention, causal_mask
+from course_lib.models.bert import Bert, BertShape
 
 
 @pytest.mark.parametrize("colours", [2, 3, 6])
@@ -79,6 +83,8 @@ def test_nearest_is_right():
     assert nearest_is_right(torch.ones(4, 2), torch.tensor([0, 0, 1, 1]), names).tolist() == pytest.approx([1 / 3] * 4)
     same_name = torch.tensor([0, 0, 1, 1])  # the nearest of the same name does not count
     assert nearest_is_right(vectors, torch.tensor([0, 0, 1, 1]), same_name).tolist() == [0, 0, 0, 0]
+    same_object = torch.tensor([0, 0, 1, 2])  # another name, and another object as well
+    assert nearest_is_right(vectors, torch.tensor([0, 0, 1, 1]), names, same_object).tolist() == [0, 0, 1, 1]
 
 
 def test_near_is_not_the_same_as_equally_near():
@@ -92,6 +98,21 @@ def test_near_is_not_the_same_as_equally_near():
     noise = 1e-15 * torch.randn(60, 384, generator=generator).double()  # equal but for rounding: ties
     for equal in (alike + noise, noise):
         assert nearest_is_right(equal, labels, names).tolist() == pytest.approx([0.2] * 60)
+
+
+def test_the_controls_of_an_encoder():
+    encoder = Bert(BertShape(d=8, layers=2, heads=2, vocabulary=11, longest=8)).eval()
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    x = torch.randn(1, 4, 8, generator=torch.Generator().manual_seed(0))
+    even = with_even_attention(encoder).stack.blocks[1].attention
+    assert torch.allclose(even(x), even(x).mean(dim=1, keepdim=True).expand(1, 4, 8), atol=1e-6)
+    assert not torch.allclose(even(x), torch.zeros(1, 4, 8), atol=1e-6)  # the values are there
+    one, other = (with_random_blocks(encoder, torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    assert torch.equal(one.embed.weight, encoder.embed.weight)
+    weights = [model.stack.blocks[0].feed_forward.inner.weight for model in (encoder, one, other)]
+    assert not torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[1], weights[2])
+    assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())  # as it was
 
 
 def test_without_the_name_its_vectors_have_the_mean_zero():
@@ -130,8 +151,9 @@ def test_the_drawings_show_every_line():
     fig, axes = viz.figure(columns=3, rows=2)
     found = {"scale": torch.rand(2, 5), "longer": torch.rand(1, 5)}
     draw_trainings(axes[0, :2], [0.1, 1.0], found, even=0.2, square=torch.eye(2), alone={"longer": 0.1})
-    assert len(axes[0, 0].lines) == 4
-    assert len(axes[0, 0].collections) == 2  # the bands
+    assert len(axes[0, 0].lines) == 6  # two means, the runs of each as dots, even weights and chance
+    assert [len(line.get_xdata()) for line in axes[0, 0].lines[2:4]] == [10, 5]
+    assert [text.get_text().split("\n")[0] for text in axes[0, 1].texts][:2] == ["scale", "soft start"]
     assert [label.get_text() for label in axes[0, 1].get_yticklabels()] == ["as it is", "times √d"]
     draw_matrix(axes[0, 2], "weights", torch.eye(2), ["a", "b"], ["c", "d"])
     assert [label.get_text() for label in axes[0, 2].get_xticklabels()] == ["c", "d"]
@@ -144,6 +166,16 @@ def test_the_drawings_show_every_line():
     draw_prices(axes[1], {4: prices_of_layers(4, 8), 8: prices_of_layers(8, 8)})
     assert [len(ax.lines) for ax in axes[1]] == [3, 4, 4]
     viz.show(fig, alt="Lines.")
+
+
+def test_controls_are_drawn_beside_the_encoder():
+    fig, ax = viz.figure()
+    trained = {"broke": (0.9, 0.8, 1.0), "name": (0.8, 0.7, 0.9)}
+    controls = {"even": {"broke": [0.7], "name": [0.8]}, "random": {"broke": [0.7, 0.8], "name": [0.6, 0.7]}}
+    draw_controls(ax, trained, controls, {"chance": 0.2, "bag of words": 0.87})
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["MiniLM", "even", "random"]
+    assert [text.get_text() for text in ax.texts] == ["chance", "bag of words"]
+    viz.show(fig, alt="Dots.")
 
 
 def test_gradients_are_drawn_as_ratios():
