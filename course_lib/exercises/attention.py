@@ -421,7 +421,7 @@ context = Exercise(
             masked_softmax(scores, mask) → scores
             · The scores themselves are used as weights: they need a softmax.
             masked_softmax(scores, mask) → scores.softmax(dim=-1)
-            · The mask is not used: the states of filled-up places take part.
+            · The mask is not used: the states at padding take part.
             masked_softmax(scores, mask) → scores.softmax(dim=-1) * (1 if mask is None else mask)
             · The softmax runs over hidden places too, so the weights no longer sum to 1: hide before the softmax.
             @ states, weights → @ states, scores
