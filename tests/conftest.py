@@ -4,12 +4,21 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import matplotlib
 import pytest
 import tiny
 from loopback import Hub, Index, Server
 
-from course_lib import data
+from course_lib import data, viz
 from course_lib.data import catalogue
+
+
+@pytest.fixture(autouse=True)
+def _course_look() -> Iterator[None]:
+    """Pictures as `Lab` has them, whichever tests this process has run before."""
+    with matplotlib.rc_context():
+        viz.style()
+        yield
 
 
 def _served(server: Server) -> Iterator[Server]:

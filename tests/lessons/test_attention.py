@@ -186,6 +186,14 @@ def test_pictures():
     assert "sure link" in [text.get_text() for text in ax.get_legend().get_texts()]
 
 
+def test_lines_that_would_look_alike_are_marked_apart():
+    _, ax = viz.figure()
+    for name in ("attention", "even look", "attention, bidirectional"):
+        ax.plot([1, 2], [1, 2], label=name, marker="D")
+    lesson.mark_apart(ax)
+    assert [line.get_marker() for line in ax.get_lines()] == ["D", "X", "P"]
+
+
 def test_thin_lines_have_the_colour_of_their_name():
     _, ax = viz.figure()
     viz.curves(ax, {name: (lesson.LENGTHS, [0.5] * 7) for name in ("attention", "RNN")}, legend=None)
@@ -230,6 +238,7 @@ def test_stories():
     assert lesson.newest_movement_of("joe went to the office. anna took the milk", 1) == -1
     needed, newest, of_person = lesson.fact_numbers(two)
     assert needed.shape == (len(two.targets), 2)
+    assert torch.equal(lesson.newest_mention(two), needed[:, 0])
     assert 0 < (newest == needed[:, 1]).float().mean() < (of_person == needed[:, 1]).float().mean() < 1
     assert lesson.newest_place_right(two.texts) == pytest.approx(0.44, abs=0.01)
 

@@ -199,7 +199,7 @@ def test_steps_and_ways_are_drawn():
     assert axes[0].images[0].get_clim() == axes[1].images[0].get_clim()  # one scale
     _, axes = viz.figure(columns=3)
     draw_reach(axes, {"one": torch.eye(3).bool(), "two": torch.ones(3, 3).bool()})
-    assert [ax.get_title() for ax in axes[1:]] == ["one", "two"]
+    assert [ax.get_title("left") for ax in axes[1:]] == ["one", "two"]
 
 
 def test_every_tensor_of_a_head_is_drawn():

@@ -1,4 +1,4 @@
-"""Every test of pictures has the course's look, and may see what a notebook would be given."""
+"""Tests of pictures need no window and give no warning; they may see what a notebook would be given."""
 
 import warnings
 
@@ -6,18 +6,16 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
-from course_lib import viz
 from course_lib.viz import bertviz, figures
 
 
 @pytest.fixture(autouse=True)
-def _course_style():
-    """The course's look without a window; no figure left open, no warning."""
+def _no_window():
+    """No window, no figure left open, no warning."""
     matplotlib.use("agg")
-    with matplotlib.rc_context(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ResourceWarning)  # BertViz leaves its files open
-        viz.style()
         yield
     plt.close("all")
 
