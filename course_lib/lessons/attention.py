@@ -20,9 +20,9 @@ from course_lib.models import memory_network
 from course_lib.models.attention import Alignment, additive_score
 from course_lib.training import cosine, fit
 
-BUDGETS = {
-    "steps": Budget("steps of training of each translator", cpu=300, gpu=1500, smoke=3),
-    "score_steps": Budget("steps of training for each of the scores", cpu=200, gpu=600, smoke=3),
+BUDGETS = {  # the first two also on a GPU: stored runs of as many steps are drawn beside
+    "steps": Budget("steps of training of each translator", cpu=300, smoke=3),
+    "score_steps": Budget("steps of training for each of the scores", cpu=200, smoke=3),
     "hop_steps": Budget("steps of training of each memory network", cpu=600, gpu=1000, smoke=4),
 }
 
@@ -238,6 +238,15 @@ def fact_numbers(stories: StorySet) -> tuple[Tensor, Tensor, Tensor]:
     return needed, torch.tensor([newest_movement(story) for story in told]), torch.tensor(of_person)
 
 
+def newest_mention(stories: StorySet) -> Tensor:
+    """Of each story the number of the last fact that names the thing asked for, the question's last word: (stories)."""
+    found = []
+    for story, question in zip(stories.texts["story"], stories.texts["question"], strict=True):
+        thing = question.split()[-1]
+        found.append(max(i for i, fact in enumerate(story.split(". ")) if thing in fact.split()))
+    return torch.tensor(found)
+
+
 def newest_place_right(texts: dict[str, list[str]]) -> float:
     """How often the newest place of a story is the answer."""
     found = [newest_place(story) == answer for story, answer in zip(texts["story"], texts["answer"], strict=True)]
@@ -282,6 +291,15 @@ def thin_lines(ax: Axes, stored: dict, construction: str, steps: int) -> None:
         for run in range(max(map(len, keys.values()))):
             shares = [keys[length][run] if run < len(keys[length]) else math.nan for length in LENGTHS]
             ax.plot(LENGTHS, shares, color=line.get_color(), linewidth=0.8, alpha=0.6)
+
+
+def mark_apart(ax: Axes) -> None:
+    """Looks of their own for two translators that would share marker and dashes with others."""
+    for line in ax.get_lines():
+        if line.get_label() == "even look":
+            line.set(marker="X", linestyle=(0, (1, 1.5)))
+        elif line.get_label() == "attention, bidirectional":
+            line.set(color=viz.PALETTE[6], marker="P", linestyle=(0, (6, 1.5)))
 
 
 def name_lines(ax: Axes, thin: str = "") -> None:
