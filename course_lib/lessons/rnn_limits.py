@@ -208,7 +208,7 @@ def opened(network: nn.RNNBase) -> nn.RNNBase:
 
 
 def orthogonal(network: nn.RNN) -> nn.RNN:
-    """An Elman network whose U starts orthogonal: it keeps every length, and all its eigenvalues have size 1."""
+    """An Elman network whose U starts orthogonal: it keeps every vector's norm, and all its eigenvalues have size 1."""
     nn.init.orthogonal_(network.weight_hh_l0)
     return network
 
@@ -346,13 +346,13 @@ def stored_reach(distance: int) -> dict[str, list[float]]:
 def draw_watched(axes: Sequence[Axes], watched: Mapping[str, Mapping]) -> None:
     """What `watch` has found, {name: {key: (steps, values)}}; dotted: far equals near, chance, a factor of 1."""
     panels = {
-        "ratio": ("gradient, far over near", 1, None),
-        "accuracy": ("accuracy", 1 / SYMBOLS, "above"),
-        "factor": ("ρ of U, or forget gate", 1, None),
+        "ratio": ("gradient, far over near", 1, "far = near", None),
+        "accuracy": ("accuracy", 1 / SYMBOLS, "chance", "above"),
+        "factor": ("ρ of U, or forget gate", 1, "1", None),
     }
-    for ax, (key, (y, mark, legend)) in zip(axes, panels.items(), strict=True):
+    for ax, (key, (y, mark, dotted, legend)) in zip(axes, panels.items(), strict=True):
         lines = {name: found[key] for name, found in watched.items()}
-        viz.curves(ax, lines, x="training step", y=y, legend=legend)
+        viz.curves(ax, lines, x=f"training step (dotted: {dotted})", y=y, legend=legend)
         ax.axhline(mark, color="#666666", linestyle=":")
     axes[0].set_yscale("log")
 
