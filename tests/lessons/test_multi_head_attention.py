@@ -139,13 +139,23 @@ def test_even_weights_are_even_over_the_tokens():
     torch.testing.assert_close(even[1, 0, 0], torch.tensor([0.5, 0.5, 0, 0]))
 
 
-def test_hidden_tokens_are_one_in_each_text():
+def test_hidden_tokens_are_one_in_each_text_or_nine_words_in_ten():
     lengths = torch.tensor([6, 4])
     hidden = lesson.hidden_tokens(torch.zeros(2, 6, dtype=torch.long), lengths, 0)
+    assert hidden.pop("nine words in ten").sum(dim=1).tolist() == [3, 1]  # one word is left
     for tokens in hidden.values():
         assert tokens.sum(dim=1).tolist() == [1, 1]
     assert hidden["[SEP]"].nonzero().tolist() == [[0, 5], [1, 3]]
     assert lesson.words_of(torch.zeros(2, 6), lengths)[hidden["one word"]].all()
+
+
+def test_attention_is_even_and_comes_back():
+    model, ids, lengths = encoder(), torch.randint(20, (2, 8)), torch.tensor([8, 6])
+    before = recorded(model, "attention", ids, lengths)[0]
+    with lesson.attention_even(model):
+        even = recorded(model, "attention", ids, lengths)[-1]  # (2, 3, 8, 8)
+    torch.testing.assert_close(even, lesson.even_weights(ids, lengths).expand(2, 3, 8, 8))
+    torch.testing.assert_close(recorded(model, "attention", ids, lengths)[0], before)
 
 
 def test_hidden_tokens_move_the_words_and_nothing_hidden_moves_none():
@@ -196,6 +206,12 @@ def test_interval_over_words_takes_a_word_as_one():
     assert lesson.interval_over_words(difference, 2, 0) == (0.0, 1.0)
     draws = torch.tensor([0.0, 1.0])[:, None].expand(2, 100)  # two draws, all words alike
     assert lesson.interval_over_words(draws, 2, 0) == (0.0, 1.0)
+
+
+def test_few_intervals_lie_beside_0_by_luck():
+    assert lesson.off_zero_by_luck(torch.zeros(3, 8), 4, 0, 1) == (0, 0)  # each interval is 0 to 0
+    mean, often = lesson.off_zero_by_luck(torch.ones(3, 8), 4, 0, 3)  # three heads alike: all or none
+    assert mean == pytest.approx(3 * often)
 
 
 def test_without_each_head_is_the_encoder_with_that_gate_at_0():
