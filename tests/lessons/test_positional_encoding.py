@@ -20,6 +20,7 @@ from course_lib.lessons.positional_encoding import (
     with_random_phases,
     with_stopped_hands,
 )
+from course_lib.measure.stored import stored_runs
 from course_lib.models.attention import attention
 from course_lib.models.bert import Bert, BertShape
 from course_lib.models.positions import Rotary, sinusoidal
@@ -164,3 +165,12 @@ def test_what_lies_open_in_a_vector_is_readable():
     small = torch.cat([noise, 1e-3 * F.one_hot(labels, 4)], dim=-1)  # however small it is
     assert readable(small, labels, 4) == 1
     assert readable(noise, labels, 4) < 0.5
+
+
+def test_the_stored_trainings_say_what_the_lesson_says_of_them():
+    stored = {name: values for (name, _, _), values in stored_runs("rotary", "stopped").items()}
+    assert {len(values) for values in stored.values()} == {10}
+    assert min(stored["the fastest"]) > 0.995
+    assert max(stored["the fastest, at 27"]) < 0.145
+    assert min(stored["the third to the eighth"]) > 0.9
+    assert sum(value > 0.93 for value in stored["the second"]) == 3
