@@ -1,4 +1,4 @@
-"""Exercises of lesson 05: a sinusoidal table, its shift, a head by hand, a control, rotary positions, ALiBi, a hand."""
+"""Exercises of lesson 05: a sinusoidal table, its shift, a head by hand, rotary positions, ALiBi, a hand."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from course_lib.lab.grading import Exercise, Wrong
 from course_lib.lab.ladder import Ladder, device_check, edits, signature_check
-from course_lib.lessons.positional_encoding import hand_returns, look_back_head, smooth_twin
+from course_lib.lessons.positional_encoding import hand_returns, look_back_head
 from course_lib.models.positions import alibi, rotate, shift_matrix, sinusoidal
 
 BASE = 10_000.0
@@ -281,141 +281,6 @@ by_hand = Exercise(
 # --- 5.4 ---
 
 
-def _twin_cases() -> list[tuple]:
-    cases = []
-    for seed, (length, d, turn) in enumerate(((30, 6, 0.3), (12, 3, 0.5), (40, 2, 0.15))):
-        generator = torch.Generator().manual_seed(seed)
-        place = turn * torch.arange(length)[:, None] * (1 + torch.rand(1, d, generator=generator))
-        table = torch.cat([place.sin(), place.cos()], dim=1)[:, :d] + 0.1 * torch.randn(length, d, generator=generator)
-        cases.append((table + 0.5, torch.randn(length, d, generator=generator)))
-    return cases
-
-
-def _alike(table: Tensor) -> Tensor:
-    """How alike neighbours in each column are: the autocorrelation at distance 1, (d)."""
-    centred = table - table.mean(dim=0)
-    return (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0)
-
-
-def _is_a_twin(answer: Callable) -> None:
-    """Long, so that what one draw of noise gives lies close to what is expected."""
-    generator = torch.Generator().manual_seed(9)
-    place = torch.arange(300)[:, None]
-    table = (place * torch.tensor([0.3, 1.0]) + torch.tensor([0.0, 0.5])).sin()  # (300, 2): slow and fast
-    wanted, got = _alike(table), _alike(answer(table, torch.randn(300, 2, generator=generator)))
-    for name, w, g in zip(("slow", "fast"), wanted.tolist(), got.tolist(), strict=True):
-        if abs(g - w) > 0.15:
-            raise Wrong(
-                f"Each column of a twin must be as smooth as its own column of the table: of a {name} column the "
-                f"autocorrelation is {g:.2f} in yours and {w:.2f} in the table."
-            )
-
-
-twin = Exercise(
-    id="5.4",
-    title="a random table, as smooth",
-    reference=smooth_twin,
-    checks=Ladder(
-        smooth_twin,
-        _twin_cases(),
-        returns=["the random table"],
-        differentiable=False,
-        slips=edits(
-            smooth_twin,
-            """
-            table - table.mean(dim=0) → table
-                · The mean of each column is not taken off: what all its entries share makes every two of them alike.
-            table.mean(dim=0) → table.mean(dim=1, keepdim=True)
-                · The mean of each row is taken off; take off that of each column, `table.mean(dim=0)`.
-            table.mean(dim=0) → table.mean()
-                · One number is taken off everywhere; take off the mean of each column, `table.mean(dim=0)`.
-            (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
-                ((centred[1:] * centred[:-1]).sum() / centred.square().sum()).expand(len(noise.T))
-                · All columns are made equally smooth; c is one number for EACH column: sum over the rows, `dim=0`.
-            centred[1:] * centred[:-1] → centred[2:] * centred[:-2]
-                · Rows at a distance of 2 are compared; neighbours are at a distance of 1.
-            (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
-                (centred[1:] * centred[:-1]).mean(dim=0)
-                · This is the covariance of neighbours; divide by the sum of squares, so that it lies between −1 and 1.
-            (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
-                F.cosine_similarity(centred[1:], centred[:-1], dim=0)
-                · Nearly: a cosine divides by the norms of two parts; divide by the sum of squares of the whole column.
-            (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0) →
-                F.cosine_similarity(centred[1:] - centred[1:].mean(dim=0),
-                centred[:-1] - centred[:-1].mean(dim=0), dim=0)
-                · Nearly: a correlation takes means and norms of two parts; take the mean of the whole column off, and
-                · divide by the sum of squares of the whole column.
-            c ** (2 * → c ** (
-                · Neighbours of the new column have the correlation √c: with weights b^((i − j)²) they get √b.
-            c ** (2 * → c ** (0.5 *
-                · Neighbours of the new column are far too alike: with weights b^((i − j)²) they have the correlation
-                · √b, and that must be c.
-            c ** (2 * → c ** (4 *
-                · Neighbours of the new column have the correlation c²: with weights b^((i − j)²) they get √b.
-            c ** (2 * → c ** (-2 * · The weights grow with the distance: a minus has slipped in.
-            (place[:, None] - place) ** 2 → (place[:, None] - place).abs()
-                · The distance is not squared: the weights are in proportion to b^((i − j)²).
-            weights / weights.norm(dim=1, keepdim=True) → weights
-                · Divide each row of weights by its norm, so that the variance stays 1.
-            weights.norm(dim=1, keepdim=True) → weights.sum(dim=1, keepdim=True)
-                · Each row of weights is divided by its sum; by its norm the variance stays 1.
-            weights.norm(dim=1, keepdim=True) → weights.square().sum(dim=1, keepdim=True)
-                · Each row of weights is divided by the sum of its squares; divide by the root of that, its norm.
-            weights.norm(dim=1, keepdim=True) → weights.norm()
-                · All weights are divided by one number; divide each row by its own norm.
-            weights.norm(dim=1, keepdim=True) → weights.norm(dim=0, keepdim=True)
-                · Columns are divided by their norms; divide each row by its own.
-            noise.T → centred.T
-                · This smooths the table itself: the twin is made of the noise.
-            weights / weights.norm(dim=1, keepdim=True) → weights ;
-                weights @ column → weights @ column / (weights @ column).std()
-                · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
-                · variance is 1 on average, and not in each draw.
-            weights / weights.norm(dim=1, keepdim=True) → weights ;
-                weights @ column → weights @ column / (weights @ column).std(correction=0)
-                · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
-                · variance is 1 on average, and not in each draw.
-            weights @ column → weights @ column / (weights @ column).std()
-                · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
-                · variance is 1 on average, and not in each draw.
-            weights @ column → weights @ column / (weights @ column).std(correction=0)
-                · The new column is divided by its own standard deviation; divide the weights by their norm, so that the
-                · variance is 1 on average, and not in each draw.
-            torch.stack(columns, dim=1) → torch.stack(columns, dim=1) * table.std(dim=0)
-                · The result is stretched by the spread of the table; here each column keeps the variance 1.
-            weights @ column → weights @ (column - column.mean())
-                · The mean of the noise is taken off; only from the table's columns is a mean taken off.
-            weights @ column → weights @ column - (weights @ column).mean()
-                · The mean of the new column is taken off; only from the table's columns is a mean taken off.
-            weights @ column → column · This is the noise as it came in: smooth it.
-            torch.stack(columns, dim=1) → torch.stack(columns)
-                · Rows and columns are swapped: put the new columns side by side, `torch.stack(columns, dim=1)`.
-            """,
-        ),
-        properties=[_is_a_twin],
-    ),
-    crashes=[
-        (
-            "cannot be multiplied",
-            "The weights of a column are (length, length): one row of weights for each entry of the new column.",
-        ),
-    ],
-    nudge="Column by column. How alike are neighbours in the table's column (one number c)? Weights b^((i − j)²) give "
-    "neighbours the correlation b^(1/2): which b makes that c?",
-    sketch="""
-        take the mean of each column off the table
-        for each column:
-            c = sum over p of x[p] · x[p + 1], divided by the sum of x[p]²
-            weights[i, j] = c to the power of 2 (i − j)²                 (length, length)
-            divide each row of weights by its norm
-            the new column = weights times the column of the noise
-        put the new columns side by side
-        """,
-)
-
-# --- 5.5 ---
-
-
 def _rotate_cases() -> list[tuple]:
     cases = []
     for seed, shape in enumerate(((2, 3, 5, 8), (4, 6), (1, 2, 3, 1, 2))):
@@ -442,7 +307,7 @@ def _keeps_lengths(answer: Callable) -> None:
 
 
 turn = Exercise(
-    id="5.5",
+    id="5.4",
     title="rotary positions",
     reference=rotate,
     checks=Ladder(
@@ -506,7 +371,7 @@ turn = Exercise(
         """,
 )
 
-# --- 5.6 ---
+# --- 5.5 ---
 
 
 def _never_above_zero(answer: Callable) -> None:
@@ -528,7 +393,7 @@ def _fractions(answer: Callable) -> None:
 
 WHOLE_EXPONENTS = "−8h/H is not always a whole number (with 16 heads it is not): divide with `/`, not with `//`."
 lower = Exercise(
-    id="5.6",
+    id="5.5",
     title="ALiBi",
     reference=alibi,
     checks=Ladder(
@@ -590,7 +455,7 @@ lower = Exercise(
         """,
 )
 
-# --- 5.7 ---
+# --- 5.6 ---
 
 
 def _whole_turns(answer: Callable) -> None:
@@ -637,7 +502,7 @@ def _each_distance(answer: Callable) -> None:
 
 
 returns = Exercise(
-    id="5.7",
+    id="5.6",
     title="when a hand comes back",
     reference=hand_returns,
     checks=Ladder(
@@ -685,4 +550,4 @@ returns = Exercise(
         """,
 )
 
-EXERCISES = [table, shift, by_hand, twin, turn, lower, returns]
+EXERCISES = [table, shift, by_hand, turn, lower, returns]

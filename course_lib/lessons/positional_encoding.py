@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from course_lib.data.batches import IGNORED
 from course_lib.data.tasks import SYMBOLS
 from course_lib.lab.budgets import Budget
-from course_lib.measure import probes
 from course_lib.models.attention import MultiHeadAttention
 from course_lib.models.bert import Bert
 from course_lib.models.positions import shift_matrix
@@ -19,7 +18,6 @@ BUDGETS = {
     "order_steps": Budget("steps of each training on the order question", cpu=200, gpu=500, smoke=3),
     "look_steps": Budget("steps of each training of a look back", cpu=300, gpu=600, smoke=3),
     "runs": Budget("trainings from other random numbers, for each kind of position", cpu=2, gpu=5, smoke=1),
-    "tower_steps": Budget("steps of training of each tower", cpu=500, gpu=1000, smoke=3),
     "tests": Budget("sequences on which a network is tested", cpu=60, gpu=500, smoke=8),
 }
 
@@ -66,16 +64,6 @@ def with_random_phases(table: Tensor, generator: torch.Generator) -> Tensor:
     if len(table) % 2 == 0:
         phases[-1] = 0
     return torch.fft.irfft(torch.polar(waves.abs(), phases), n=len(table), dim=0)
-
-
-def best_symmetric(X: Tensor, Y: Tensor) -> Tensor:
-    """The symmetric matrix S for which X S is nearest to Y: it mixes and stretches, and cannot turn.
-
-    X, Y (rows, d) → (d, d)
-    """
-    strengths, axes = torch.linalg.eigh(X.T @ X)
-    both = axes.T @ (X.T @ Y + Y.T @ X) @ axes
-    return axes @ (both / (strengths[:, None] + strengths)) @ axes.T
 
 
 def hand_returns(distance: Tensor, back: int, period: float, within: float) -> Tensor:
@@ -172,15 +160,3 @@ def with_stopped_hands(model: nn.Module, hands: Iterable[int], longest: int) -> 
         for layer, hook, before in zip(layers, hooks, kept, strict=True):
             hook.remove()
             layer.alibi = before
-
-
-def readable(hidden: Tensor, labels: Tensor, classes: int) -> float:
-    """The share of labels that a linear probe names: trained on three quarters of the texts, tested on the others.
-
-    hidden (texts, length, d), labels (texts, length)
-    """
-    hidden = hidden.cpu().double()
-    hidden = (hidden - hidden.mean(dim=(0, 1))) / hidden.std(dim=(0, 1))  # small differences count like large ones
-    cut = 3 * len(hidden) // 4
-    weights = probes.linear_probe(hidden[:cut].flatten(0, 1), labels[:cut].flatten(), classes)
-    return probes.probe_accuracy(weights, hidden[cut:].flatten(0, 1), labels[cut:].flatten())

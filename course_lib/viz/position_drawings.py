@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import torch
 from matplotlib.axes import Axes
@@ -104,51 +105,48 @@ def fading_bias(ax: Axes, slopes: Sequence[float], longest: int = 32) -> None:
 def accuracy_by_place(
     axes: Sequence[Axes], accuracies: Mapping[str, Tensor], distances: Sequence[int], trained: int
 ) -> None:
-    """A panel for each distance: means of eight places, from half of the training length on; broken where that ends.
+    """A panel for each distance, from half of the training length on; broken where that ends.
 
-    accuracies: name → (models, places, distances). Each line is one model.
+    accuracies: name → (models, places, distances). A line is the mean over the models of a kind, a band their range;
+    a point is the mean of the places from p to √2 p.
     """
     longest = next(iter(accuracies.values())).shape[1]
-    starts = [*range(trained // 2, longest, 8)]
-    inside = sum(start < trained for start in starts)
-    middles = [start + 4 for start in starts]
+    starts = [round(trained / 2 * 2 ** (n / 2)) for n in range(1 + int(2 * math.log2(2 * longest / trained)))]
+    spans = [(start, end) for start, end in pairwise(starts) if end <= longest]
+    middles = [math.sqrt(start * end) for start, end in spans]
+    inside = sum(end <= trained for _, end in spans)
     middles.insert(inside, trained)
     for i, (ax, distance) in enumerate(zip(axes, distances, strict=True)):
         for index, (kind, by_place) in enumerate(accuracies.items()):
-            means = torch.stack([by_place[:, start : start + 8, i].mean(dim=1) for start in starts], dim=1)
+            means = torch.stack([by_place[:, start:end, i].mean(dim=1) for start, end in spans], dim=1)
             gap = torch.full((len(means), 1), math.nan)
             means = torch.cat([means[:, :inside], gap, means[:, inside:]], dim=1)
-            for run, line in enumerate(means):
-                label = "_" if run else kind  # one entry of the legend for all models of a kind
-                width = 1.4 + 0.8 * (len(accuracies) - 1 - index)  # what lies under another line can be seen
-                style = look(kind, index) | {"linewidth": width, "markersize": 4 + width}
-                ax.plot(middles, line, label=label, markevery=[0, *range(4, len(line), 8)], **style)
+            width = 1.4 + 0.8 * (len(accuracies) - 1 - index)  # what lies under another line can be seen
+            style = look(kind, index) | {"linewidth": width, "markersize": 4 + width}
+            ax.plot(middles, means.mean(dim=0), label=kind, **style)
+            lowest, highest = means.min(dim=0).values, means.max(dim=0).values
+            ax.fill_between(middles, lowest, highest, color=style["color"], alpha=0.2, linewidth=0)
         ax.axhline(1 / 8, label="chance", **look("chance"))
         ax.axvline(trained, label="training length", color="#808080", linestyle=":")
         ax.set(xscale="log", ylim=(0, 1.05), xlabel="position in the text (log scale)")
         ax.set_title(f"{distance} back")
-        ticks = [20, *[trained * 2**n for n in range(4) if trained * 2**n <= longest]]
+        ticks = [trained // 2, *[trained * 2**n for n in range(4) if trained * 2**n <= longest]]
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     axes[0].set_ylabel("accuracy")
     handles, labels = axes[0].get_legend_handles_labels()
+    title = "mean of the trainings (band: their range)"
     axes[0].figure.legend(
-        handles,
-        labels,
-        loc="outside upper center",
-        ncols=7,
-        fontsize=9,
-        columnspacing=1,
-        title="one line for each training, means over 8 places",
+        handles, labels, loc="outside upper center", ncols=7, fontsize=9, columnspacing=1, title=title
     )
 
 
-def ring(ax: Axes, rows: Tensor, title: str, colour: str) -> None:
+def ring(ax: Axes, rows: Tensor) -> None:
     """Neighbouring rows of a table in its two strongest directions, joined in order. rows (rows, ≥ 2)"""
-    ax.plot(rows[:, 0], rows[:, 1], marker="o", markersize=4, linewidth=0.8, color=colour)
+    ax.plot(rows[:, 0], rows[:, 1], marker="o", markersize=4, linewidth=0.8, color=PALETTE[0])
     edge = 1.1 * rows[:, :2].abs().max().item()
     ax.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal", xticks=[], yticks=[])
-    ax.set(xlabel="direction 1", ylabel="direction 2", title=title)
+    ax.set(xlabel="direction 1", ylabel="direction 2", title=f"MiniLM: {len(rows)} rows in order")
 
 
 def turns(ax: Axes, learned: tuple[Tensor, Tensor], rivals: Mapping[str, Sequence[tuple[Tensor, Tensor]]]) -> None:
@@ -163,50 +161,32 @@ def turns(ax: Axes, learned: tuple[Tensor, Tensor], rivals: Mapping[str, Sequenc
     ax.axhline(0.98, color="#808080", linestyle=":")
     ax.axvline(60, color="#808080", linestyle=":")
     ax.set_yscale("function", functions=(lambda y: y**6, lambda y: y.clip(0) ** (1 / 6)))  # most of it near 1
-    ax.set(xscale="log", xlim=(4, 5000), ylim=(0, 1.02), xlabel="places for one turn", ylabel="modulus (top enlarged)")
+    ax.set(xscale="log", xlim=(4, 5000), ylim=(0, 1.02), xlabel="places for one turn (dotted: bounds)")
+    ax.set(ylabel="modulus (top enlarged)")
     ax.set_yticks([0, 0.7, 0.8, 0.9, 0.98, 1], ["0", "0.7", "0.8", "0.9", "0.98", "1"])
-    ax.set_title("turns of a step (dotted: bounds)")
-    ax.legend(loc="lower right")
+    ax.set_xticks([6, 20, 60, 200, 600, 2000], ["6", "20", "60", "200", "600", "2000"])
+    ax.minorticks_off()
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.15, 1.0), ncols=3, fontsize=9, columnspacing=0.6, handletextpad=0.1)
+
+
+def unexplained_by_step(ax: Axes, steps: Sequence[int], learned: Tensor, rivals: Tensor) -> None:
+    """What the matrix of a step leaves unexplained: of a learned table (steps), and the range of rivals (…, steps)."""
+    ax.plot(steps, learned, color=PALETTE[0], marker="o", markersize=4, label="MiniLM")
+    lowest, highest = rivals.min(dim=0).values, rivals.max(dim=0).values
+    ax.fill_between(steps, lowest, highest, color=PALETTE[1], alpha=0.3, linewidth=0, label="random tables, all ten")
+    ax.axhline(1, label="the mean", **look("chance"))
+    ax.set(xlabel="step, in places", ylabel="unexplained share of variance", ylim=(0, None), xticks=[1, 5, 10, 15, 20])
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.2, 1.0), ncols=3, fontsize=9, columnspacing=0.6, handletextpad=0.4)
 
 
 def distances_looked_at(ax: Axes, beyond: Tensor, within: Tensor, back: int, trained: int) -> None:
-    """A head's weight by distance; thin lines where a hand of frequency 1 comes back.
-
-    Grey: distances at which a hand of frequency 0.1 stands where it never stood in texts of the trained length.
-    """
+    """A head's weight by distance; thin lines where a hand of frequency 1 comes back."""
     longest = len(beyond) - 1
-    turn = 20 * math.pi
     returns = [back + 2 * math.pi * n for n in range(longest) if back + 2 * math.pi * n <= longest]
-    for n in range(math.ceil(longest / turn)):
-        start, end = n * turn + trained - 1, min((n + 1) * turn, longest)
-        if start < end:
-            ax.axvspan(start, end, color="#e4e4e4", label="_" if n else "the third hand at untrained angles")
     ax.vlines(returns, -0.03, 1.05, color="#808080", linewidth=0.5, label="the fastest hand is back")
+    ax.axvline(trained, color="#808080", linestyle=":", label="training length")
     ax.plot(range(len(beyond)), beyond, color=PALETTE[0], label="places 192 to 207")
     ax.plot(range(len(within)), within, color=PALETTE[1], linestyle="--", label="places 24 to 31")
     ax.set(xlim=(-2, longest + 2), ylim=(-0.03, 1.05), xlabel="distance from query back to key")
     ax.set_ylabel("attention weight")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=9)
-
-
-def readable_by_block(
-    axes: Sequence[Axes],
-    place: Mapping[str, Sequence[float]],
-    symbol: Mapping[str, Sequence[float]],
-    guess: Mapping[str, float],
-) -> None:
-    """Accuracy of probes for place and symbol after each block, of three towers: trained, and dotted untrained.
-
-    guess: for "place" and "symbol", what a reader without the hidden vector gets right.
-    """
-    for ax, shares, title in ((axes[0], place, "place"), (axes[1], symbol, "symbol")):
-        for i, paths in enumerate(("both", "attention alone", "feed-forward alone")):
-            colour = PALETTE[i]
-            ax.plot(range(5), shares[f"{paths}, trained"], color=colour, marker="os^"[i], label=paths)
-            ax.plot(range(5), shares[f"{paths}, untrained"], color=colour, linestyle=":", label="_")
-        ax.axhline(guess[title], label="best blind guess", **look("chance"))
-        ax.set(ylim=(0, 1.05), xticks=range(5), xlabel="block (0: the input)", ylabel="accuracy of the probe")
-        ax.set_title(title)
-    handles, labels = axes[0].get_legend_handles_labels()
-    title = "residual paths around … (dotted: untrained)"
-    axes[0].figure.legend(handles, labels, loc="outside upper left", ncols=4, title=title)

@@ -14,7 +14,6 @@ wrong, right = BANK.wrong, BANK.right
 ODD = "the exercise promises an even d"
 REFUSAL = "raise ValueError(f'Sinusoidal positions come in pairs of sine and cosine: d must be even; got {NAME}.')"
 LAST = "of two dimensions, 1 is the last"
-SAME = "the same type and the same device"
 EQUIVALENT = {
     "5.1": {
         f"without if d % 2: / {REFUSAL.replace('NAME', 'd')}": ODD,
@@ -28,16 +27,9 @@ EQUIVALENT = {
         for a, b in ((1, -1), (-1, 1))
     },
     "5.3": {},
-    "5.4": {
-        "centred = table.mean(dim=0) - table": "both factors change sign, so their product does not",
-        "weights = c ** (2 * (place - place[:, None]) ** 2)": "a square has no sign",
-        **{f"place = torch.arange(len(noise)).to({name})": SAME for name in ("table", "centred", "alike")},
-        **{f"place = torch.arange(len({name})).to(noise)": "as long as the noise" for name in ("table", "centred")},
-        **{f"for c, column in zip(alike, noise.T, strict={n}):": "there are as many columns" for n in (0, 2)},
-    },
+    "5.4": {},
     "5.5": {},
-    "5.6": {},
-    "5.7": {
+    "5.6": {
         "return 2 * math.pi * (turns.round() - turns).abs() < within": "the sign is taken off",
         "turns = (back - distance) / period": "the sign is taken off",
     },
@@ -253,85 +245,24 @@ def look_back_head(symbols, d, back, sharpness):
     return W_K, W_K, torch.eye(symbols, symbols + d)
 
 
-# --- 5.4 a random table, as smooth: right ---------------------------------------------------------------------------
+# --- 5.4 rotary positions: right ------------------------------------------------------------------------------------
 
 
-@right("5.4", "two loops")
-def smooth_twin(table, noise):
-    twin = torch.zeros_like(noise)
-    for n in range(noise.shape[1]):
-        x = table[:, n] - table[:, n].mean()
-        c = float((x[1:] * x[:-1]).sum() / (x * x).sum())
-        for i in range(len(noise)):
-            weights = torch.tensor([c ** (2 * (i - j) ** 2) for j in range(len(noise))])
-            twin[i, n] = weights @ noise[:, n] / weights.pow(2).sum().sqrt()
-    return twin
-
-
-@right("5.4", "all columns at once")
-def smooth_twin(table, noise):
-    x = table - table.mean(0)
-    c = (x[1:] * x[:-1]).sum(0) / x.pow(2).sum(0)
-    i = torch.arange(len(noise))
-    weights = c[:, None, None] ** (2 * (i[:, None] - i[None, :]) ** 2)
-    return torch.einsum("dij,jd->id", nn.functional.normalize(weights, dim=-1), noise)
-
-
-@right("5.4", "a Gaussian with its width, cdist")
-def smooth_twin(table, noise):
-    x = table - table.mean(dim=0, keepdim=True)
-    place = torch.arange(float(len(noise)))[:, None]
-    distance = torch.cdist(place, place)
-    twin = []
-    for n in range(x.shape[1]):
-        c = torch.dot(x[1:, n], x[:-1, n]) / torch.dot(x[:, n], x[:, n])
-        width = torch.sqrt(-1 / (4 * torch.log(c)))
-        weights = nn.functional.normalize(torch.exp(-(distance**2) / (2 * width**2)), dim=1)
-        twin.append(weights @ noise[:, n : n + 1])
-    return torch.hstack(twin)
-
-
-# --- 5.4 wrong ------------------------------------------------------------------------------------------------------
-
-
-@wrong("5.4", "divided by its own standard deviation", says="divided by its own standard deviation; divide the weights")
-def smooth_twin(table, noise):
-    x = table - table.mean(0)
-    c = (x[1:] * x[:-1]).sum(0) / x.square().sum(0)
-    i = torch.arange(len(noise))
-    new = torch.einsum("ijd,jd->id", c ** (2 * (i[:, None, None] - i[None, :, None]) ** 2), noise)
-    return new / new.std(dim=0)
-
-
-@wrong("5.4", "the mean of two neighbours", says="as smooth as its own column of the table: of a slow column")
-def smooth_twin(table, noise):
-    return (noise + noise.roll(1, dims=0)) / math.sqrt(2)
-
-
-@wrong("5.4", "weights for columns", says="one row of weights for each entry")
-def smooth_twin(table, noise):
-    place = torch.arange(noise.shape[1])
-    return torch.exp(-((place[:, None] - place) ** 2) / 2.0) @ noise
-
-
-# --- 5.5 rotary positions: right ------------------------------------------------------------------------------------
-
-
-@right("5.5", "rotate_half, as in transformers")
+@right("5.4", "rotate_half, as in transformers")
 def rotate(x, cos, sin):
     cos, sin = torch.cat([cos, cos], dim=-1), torch.cat([sin, sin], dim=-1)
     half = x.shape[-1] // 2
     return x * cos + torch.cat([-x[..., half:], x[..., :half]], dim=-1) * sin
 
 
-@right("5.5", "complex numbers")
+@right("5.4", "complex numbers")
 def rotate(x, cos, sin):
     a, b = x.chunk(2, dim=-1)
     turned = torch.complex(a, b) * torch.complex(cos, sin)
     return torch.cat([turned.real, turned.imag], dim=-1)
 
 
-@right("5.5", "one pair after the other")
+@right("5.4", "one pair after the other")
 def rotate(x, cos, sin):
     half = x.shape[-1] // 2
     first = [x[..., i] * cos[:, i] - x[..., i + half] * sin[:, i] for i in range(half)]
@@ -339,21 +270,21 @@ def rotate(x, cos, sin):
     return torch.stack(first + second, dim=-1)
 
 
-@right("5.5", "einsum with 2 × 2 matrices")
+@right("5.4", "einsum with 2 × 2 matrices")
 def rotate(x, cos, sin):
     R = torch.stack([torch.stack([cos, -sin]), torch.stack([sin, cos])])  # (2, 2, length, d/2)
     return torch.einsum("ijlh,...ljh->...lih", R, x.unflatten(-1, (2, -1))).flatten(-2)
 
 
-# --- 5.5 wrong ------------------------------------------------------------------------------------------------------
+# --- 5.4 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("5.5", "x itself times cos", says="cut x into halves along its LAST dimension")
+@wrong("5.4", "x itself times cos", says="cut x into halves along its LAST dimension")
 def rotate(x, cos, sin):
     return x * cos + x * sin
 
 
-@wrong("5.5", "in place", says="It changes its input x in place")
+@wrong("5.4", "in place", says="It changes its input x in place")
 def rotate(x, cos, sin):
     half = x.shape[-1] // 2
     a = x[..., :half].clone()
@@ -362,42 +293,42 @@ def rotate(x, cos, sin):
     return x
 
 
-@wrong("5.5", "only four dimensions", says="not enough values to unpack")
+@wrong("5.4", "only four dimensions", says="not enough values to unpack")
 def rotate(x, cos, sin):
     batch, heads, length, d = x.shape
     a, b = x[..., : d // 2], x[..., d // 2 :]
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
-@wrong("5.5", "angles twice", says="A turned vector must keep its norm")
+@wrong("5.4", "angles twice", says="A turned vector must keep its norm")
 def rotate(x, cos, sin):
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * cos.cos() - b * sin.sin(), a * sin.sin() + b * cos.cos()], dim=-1)
 
 
-@wrong("5.5", "detached", says="no gradient reaches x")
+@wrong("5.4", "detached", says="no gradient reaches x")
 def rotate(x, cos, sin):
     a, b = x.detach().chunk(2, dim=-1)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
-@wrong("5.5", "cut along the wrong dimension", says="cut x into halves along its LAST dimension")
+@wrong("5.4", "cut along the wrong dimension", says="cut x into halves along its LAST dimension")
 def rotate(x, cos, sin):
     a, b = torch.tensor_split(x, 2, dim=1)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=1)
 
 
-@wrong("5.5", "angles side by side", says="put cos and sin twice one behind the other")
+@wrong("5.4", "angles side by side", says="put cos and sin twice one behind the other")
 def rotate(x, cos, sin):
     half = x.shape[-1] // 2
     turned = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
     return x * cos.repeat_interleave(2, dim=-1) + turned * sin.repeat_interleave(2, dim=-1)
 
 
-# --- 5.6 ALiBi: right -----------------------------------------------------------------------------------------------
+# --- 5.5 ALiBi: right -----------------------------------------------------------------------------------------------
 
 
-@right("5.6", "three loops")
+@right("5.5", "three loops")
 def alibi(heads, queries, keys, device=None):
     bias = torch.zeros(heads, queries, keys, device=device)
     for h in range(heads):
@@ -408,7 +339,7 @@ def alibi(heads, queries, keys, device=None):
     return bias
 
 
-@right("5.6", "relu")
+@right("5.5", "relu")
 def alibi(heads, queries, keys, device=None):
     slopes = torch.tensor([2 ** (-8 * h / heads) for h in range(1, heads + 1)], device=device)
     place = torch.arange(keys, device=device)
@@ -416,7 +347,7 @@ def alibi(heads, queries, keys, device=None):
     return -torch.einsum("h,qk->hqk", slopes, distance.float())
 
 
-@right("5.6", "the last rows of a square, in double")
+@right("5.5", "the last rows of a square, in double")
 def alibi(heads, queries, keys, device=None):
     place = torch.arange(keys, dtype=torch.double, device=device)
     square = (place[None, :] - place[:, None]).tril()
@@ -424,68 +355,68 @@ def alibi(heads, queries, keys, device=None):
     return torch.stack([square * start ** (h + 1) for h in range(heads)])[:, keys - queries :]
 
 
-# --- 5.6 wrong ------------------------------------------------------------------------------------------------------
+# --- 5.5 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("5.6", "no device", says="It must take (heads, queries, keys, device)")
+@wrong("5.5", "no device", says="It must take (heads, queries, keys, device)")
 def alibi(heads, queries, keys):
     return torch.zeros(heads, queries, keys)
 
 
-@wrong("5.6", "one head", says="got (5, 5)")
+@wrong("5.5", "one head", says="got (5, 5)")
 def alibi(heads, queries, keys, device=None):
     return -0.25 * (torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)).clamp(min=0)
 
 
-# --- 5.7 when a hand comes back: right ------------------------------------------------------------------------------
+# --- 5.6 when a hand comes back: right ------------------------------------------------------------------------------
 
 
-@right("5.7", "cosines")
+@right("5.6", "cosines")
 def hand_returns(distance, back, period, within):
     return torch.cos(2 * math.pi * (distance - back) / period) > math.cos(within)
 
 
-@right("5.7", "two tips of a hand")
+@right("5.6", "two tips of a hand")
 def hand_returns(distance, back, period, within):
     there, here = 2 * math.pi * distance / period, torch.tensor(2 * math.pi * back / period)
     tip = torch.stack([there.cos() - here.cos(), there.sin() - here.sin()])
     return tip.norm(dim=0) < 2 * math.sin(within / 2)
 
 
-@right("5.7", "a remainder, from both sides")
+@right("5.6", "a remainder, from both sides")
 def hand_returns(distance, back, period, within):
     past = (distance - back) % period
     return torch.minimum(past, period - past) * 2 * math.pi / period < within
 
 
-# --- 5.7 wrong ------------------------------------------------------------------------------------------------------
+# --- 5.6 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("5.7", "the angle itself", says="a tensor of torch.bool; yours is torch.float32")
+@wrong("5.6", "the angle itself", says="a tensor of torch.bool; yours is torch.float32")
 def hand_returns(distance, back, period, within):
     turns = (distance - back) / period
     return 2 * math.pi * (turns - turns.round()).abs()
 
 
-@wrong("5.7", "two angles, no whole turn between them", says="the distance 11 is 0.52 radians short of one")
+@wrong("5.6", "two angles, no whole turn between them", says="the distance 11 is 0.52 radians short of one")
 def hand_returns(distance, back, period, within):
     there, here = 2 * math.pi * (distance % period) / period, 2 * math.pi * (back % period) / period
     return (there - here).abs() < within
 
 
-@wrong("5.7", "a remainder with a sign", says="the answer is False; yours says True")
+@wrong("5.6", "a remainder with a sign", says="the answer is False; yours says True")
 def hand_returns(distance, back, period, within):
     past = torch.fmod(distance - back, period)
     return torch.minimum(past, period - past) * 2 * math.pi / period < within
 
 
-@wrong("5.7", "the heights are near", says="radians from where it stands at 2, so the answer is")
+@wrong("5.6", "the heights are near", says="radians from where it stands at 2, so the answer is")
 def hand_returns(distance, back, period, within):
     here = torch.tensor(2 * math.pi * back / period)
     return (torch.cos(2 * math.pi * distance / period) - here.cos()).abs() < within
 
 
-@wrong("5.7", "ahead only", says="take off the NEAREST whole number of turns")
+@wrong("5.6", "ahead only", says="take off the NEAREST whole number of turns")
 def hand_returns(distance, back, period, within):
     return 2 * math.pi * ((distance - back) % period) / period < within
 
@@ -493,7 +424,7 @@ def hand_returns(distance, back, period, within):
 # --- wrong, as edits of the library's pieces ------------------------------------------------------------------------
 
 BANK.edited(
-    "5.6",
+    "5.5",
     """
     heads + 1, device=device) → heads + 1) ; keys, device=device) → keys)
         · not made on the device asked for: hand `device` on

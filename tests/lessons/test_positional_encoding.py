@@ -6,11 +6,9 @@ from torch.nn import functional as F
 
 from course_lib.data.batches import IGNORED
 from course_lib.lessons.positional_encoding import (
-    best_symmetric,
     hand_returns,
     look_back,
     look_back_head,
-    readable,
     row_before,
     rows_dealt_out,
     smooth_twin,
@@ -20,7 +18,6 @@ from course_lib.lessons.positional_encoding import (
     with_random_phases,
     with_stopped_hands,
 )
-from course_lib.measure.stored import stored_runs
 from course_lib.models.attention import attention
 from course_lib.models.bert import Bert, BertShape
 from course_lib.models.positions import Rotary, sinusoidal
@@ -94,18 +91,6 @@ def test_a_hand_is_stopped_inside_the_block_only():
     assert not torch.allclose(stopped[:, 11:], before[:, 11:], atol=1e-4)
 
 
-def test_the_best_symmetric_matrix_is_symmetric_and_best():
-    X, Y = torch.randn(2, 50, 4, generator=generator()).double()
-    S = best_symmetric(X, Y)
-    assert torch.allclose(S, S.T)
-    loss = (X @ S - Y).square().sum()
-    for seed in range(10):
-        step = 0.01 * torch.randn(4, 4, generator=generator(seed)).double()
-        assert (X @ (S + step + step.T) - Y).square().sum() > loss
-    mixes = torch.tensor([[2.0, 1.0], [1.0, 3.0]]).double()
-    assert torch.allclose(best_symmetric(X[:, :2], X[:, :2] @ mixes), mixes)
-
-
 def test_a_hand_returns_after_whole_turns():
     distance = torch.arange(30)
     assert distance[hand_returns(distance, 2, 10.0, 0.1)].tolist() == [2, 12, 22]
@@ -157,20 +142,3 @@ def test_weight_by_distance_counts_back_from_the_query():
     weights[1, 5, 1], weights[1, 6, 6] = 0.5, 0.5
     found = weight_by_distance(weights, range(5, 7))
     assert found.tolist() == [[0, 0, 1, 0, 0, 0], [0.25, 0, 0, 0, 0.25, 0]]
-
-
-def test_what_lies_open_in_a_vector_is_readable():
-    labels = torch.randint(4, (40, 10), generator=generator())
-    noise = torch.randn(40, 10, 6, generator=generator(1))
-    small = torch.cat([noise, 1e-3 * F.one_hot(labels, 4)], dim=-1)  # however small it is
-    assert readable(small, labels, 4) == 1
-    assert readable(noise, labels, 4) < 0.5
-
-
-def test_the_stored_trainings_say_what_the_lesson_says_of_them():
-    stored = {name: values for (name, _, _), values in stored_runs("rotary", "stopped").items()}
-    assert {len(values) for values in stored.values()} == {10}
-    assert min(stored["the fastest"]) > 0.995
-    assert max(stored["the fastest, at 27"]) < 0.145
-    assert min(stored["the third to the eighth"]) > 0.9
-    assert sum(value > 0.93 for value in stored["the second"]) == 3

@@ -55,7 +55,8 @@ def test_accuracy_by_place_breaks_where_training_ends():
     assert [ax.get_title(loc="left") for ax in axes] == ["2 back", "5 back"]
     [line] = [line for line in axes[0].lines if line.get_label() == "one"]
     assert [x for x, y in zip(*line.get_data(), strict=True) if y != y] == [32]
-    assert len(axes[0].lines) == 3 + 1 + 2  # one for each model, chance and the training length
+    assert [round(x) for x in line.get_xdata()] == [19, 27, 32, 38, 54]
+    assert len(axes[0].lines) == 2 + 2  # one for each kind, chance and the training length
     assert axes[0].get_legend_handles_labels()[1] == ["one", "two", "chance", "training length"]
     assert [text.get_text() for text in axes[0].figure.legends[0].texts] == ["one", "two", "chance", "training length"]
 
@@ -74,21 +75,13 @@ def test_turns_of_random_tables_share_one_name():
     assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random twins", "random phases"]
 
 
+def test_what_a_step_leaves_unexplained_has_its_rivals_and_the_mean():
+    _, ax = viz.figure()
+    position_drawings.unexplained_by_step(ax, range(1, 4), torch.tensor([0.1, 0.2, 0.3]), torch.rand(10, 3))
+    assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random tables, all ten", "the mean"]
+
+
 def test_a_ring_is_square():
     _, ax = viz.figure()
-    position_drawings.ring(ax, torch.tensor([[1.0, 0, 9], [0, 2, 9]]), "two rows", viz.PALETTE[0])
+    position_drawings.ring(ax, torch.tensor([[1.0, 0, 9], [0, 2, 9]]))
     assert ax.get_xlim() == ax.get_ylim() == (-2.2, 2.2)
-
-
-def test_probes_of_three_towers_and_chance():
-    _, axes = viz.figure(columns=2)
-    towers = ("both", "attention alone", "feed-forward alone")
-    shares = {f"{p}, {t}": [1] * 5 for p in towers for t in ("trained", "untrained")}
-    position_drawings.readable_by_block(axes, shares, shares, {"place": 1 / 16, "symbol": 0.25})
-    assert len(axes[0].lines) == 7
-    assert [text.get_text() for text in axes[0].figure.legends[0].texts] == [
-        "both",
-        "attention alone",
-        "feed-forward alone",
-        "best blind guess",
-    ]
