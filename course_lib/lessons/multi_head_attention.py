@@ -1,9 +1,7 @@
 """Lesson 04: a task that asks for two things at once, and what the heads of a real encoder do."""
 
 import contextlib
-import functools
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -139,24 +137,6 @@ def values_hidden(model: Bert, hidden: Tensor) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def first_weight(model: Bert, weight: Tensor) -> Iterator[None]:
-    """Inside the ``with`` block each head, (layers, heads), gives the first token that weight, whatever the query asks.
-
-    The other weights are multiplied by one number, so that all sum to 1.
-    """
-
-    def fix(_module: nn.Module, _inputs: tuple, weights: Tensor, row: Tensor) -> Tensor:
-        first = row[None, :, None, None].expand(len(weights), -1, weights.shape[2], 1)  # (batch, heads, queries, 1)
-        rest = weights[..., 1:]
-        return torch.cat([first, rest * (1 - first) / rest.sum(dim=-1, keepdim=True).clamp_min(1e-9)], dim=-1)
-
-    with contextlib.ExitStack() as hooks:
-        for block, row in zip(model.stack.blocks, weight, strict=True):
-            hooks.enter_context(block.attention.weights.register_forward_hook(functools.partial(fix, row=row)))
-        yield
-
-
 def even_weights(ids: Tensor, lengths: Tensor) -> Tensor:
     """One head that spreads its attention evenly over the tokens: (batch, 1, queries, keys)."""
     token = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]  # (batch, length)
@@ -198,7 +178,6 @@ def hidden_tokens(ids: Tensor, lengths: Tensor, seed: int) -> dict[str, Tensor]:
     most = torch.minimum((0.9 * (lengths - 2)).round(), lengths - 3)
     return {
         "[CLS]": (place == 0).expand_as(word),
-        "[SEP]": place == lengths[:, None] - 1,
         "one word": word & (rank == 0),
         "nine words in ten": word & (rank < most[:, None]),
     }
@@ -213,55 +192,13 @@ def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> tuple[fl
     with values_hidden(model, hidden):
         without_value = recorded(model, "blocks", ids, lengths)[-1]
     seen = (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]) & ~hidden
-    without_key = recorded(model, "blocks", ids, seen)[-1]
+    without_key = recorded(model, "blocks", ids, seen)[-1]  # the encoder takes a mask as well as lengths
     asked = words_of(ids, lengths) & ~hidden
     by_value, by_key = (
         (1 - nn.functional.cosine_similarity(before, after, dim=-1))[asked].mean().item()
         for after in (without_value, without_key)
     )
     return by_value, by_key
-
-
-@torch.no_grad()
-def moved_if_fixed(model: Bert, ids: Tensor, lengths: Tensor, weight: Tensor) -> float:
-    """How far the words' last hidden states move, 1 − cosine, if [CLS] gets a fixed weight; see `first_weight`."""
-    before = recorded(model, "blocks", ids, lengths)[-1]  # (batch, length, d)
-    with first_weight(model, weight):
-        after = recorded(model, "blocks", ids, lengths)[-1]
-    far = 1 - nn.functional.cosine_similarity(before, after, dim=-1)  # (batch, length)
-    return far[words_of(ids, lengths)].mean().item()
-
-
-def fixed_weights(own: Tensor, seed: int) -> dict[str, list[Tensor]]:
-    """What to fix the weight of [CLS] at, ``own`` (layers, heads) or a control: name → tables like it."""
-    generator = torch.Generator().manual_seed(seed)
-    shuffles = [own.flatten()[torch.randperm(own.numel(), generator=generator).to(own.device)] for _ in range(5)]
-    return {
-        "each head's own mean": [own],
-        "one number for all heads": [own.mean().expand_as(own)],
-        "the means, shuffled": [each.view_as(own) for each in shuffles],
-    }
-
-
-@torch.no_grad()
-def sink_scores(model: Bert, part: "Senses", fixed: dict[str, list[Tensor]]) -> dict[str, Tensor]:
-    """How often the same sense is nearer, (sentences), with [CLS] as it is and changed; fixed: see `fixed_weights`."""
-    first = torch.zeros_like(part.ids, dtype=torch.bool)
-    first[:, 0] = True
-    seen = (torch.arange(part.ids.shape[1], device=part.ids.device) < part.lengths[:, None]) & ~first
-
-    def scored(change: contextlib.AbstractContextManager, mask: Tensor) -> Tensor:
-        with change:
-            states = recorded(model, "blocks", part.ids, mask)[-1]  # (sentences, length, d)
-        return nearer(states[torch.arange(len(states)), part.place], part.same, part.other).cpu()
-
-    scores = {"untouched": scored(contextlib.nullcontext(), part.lengths)}
-    scores["value hidden"] = scored(values_hidden(model, first), part.lengths)
-    for name, weights in fixed.items():
-        each = [scored(first_weight(model, weight), part.lengths) for weight in weights]
-        scores[f"weight fixed: {name}"] = torch.stack(each).mean(dim=0)
-    scores["key masked"] = scored(contextlib.nullcontext(), seen)
-    return scores
 
 
 @contextlib.contextmanager
@@ -459,30 +396,6 @@ def interval_over_nouns(
     return low, high
 
 
-def off_zero_by_luck(costs: Tensor, words: int, seed: int, found: int, times: int = 200) -> tuple[float, float]:
-    """How many of the intervals of costs, (heads, sentences), would lie beside 0 if no head mattered: the mean, and how
-    often ``found`` or more would.
-
-    Where none matters, a word could as well have had the opposite of all its costs: signs of the words are drawn.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    each = costs.view(len(costs), words, -1).mean(dim=-1)  # (heads, words)
-    chosen = torch.randint(words, (400, words), generator=generator)
-    ends = torch.tensor([0.025, 0.975])
-    beside = []
-    for _ in range(times):
-        signs = 2.0 * torch.randint(2, (words,), generator=generator) - 1
-        low, high = (each * signs)[:, chosen].mean(dim=-1).quantile(ends, dim=1)
-        beside.append(((low > 0) | (high < 0)).sum().item())
-    return sum(beside) / times, sum(each >= found for each in beside) / times
-
-
-def mean_slope(loss: Callable, gates: Tensor, examples: Sequence) -> Tensor:
-    """The mean over the examples of ∂ loss / ∂ gate with its sign, of the gates' shape."""
-    tried = gates.clone().requires_grad_()
-    return sum(torch.autograd.grad(loss(tried, example), tried)[0] for example in examples) / len(examples)
-
-
 def interval_over_words(difference: Tensor, words: int, seed: int, times: int = 2000) -> tuple[float, float]:
     """The bootstrap interval of the mean of a difference, (sentences) or (draws, sentences).
 
@@ -524,40 +437,24 @@ def band(scores: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     return draws.mean(dim=1), draws.amin(dim=1), draws.amax(dim=1)
 
 
-def draw_moves(ax: Axes, moves: dict[str, float]) -> None:
-    """How far the words move by some interventions, 100 · (1 − cosine), on a log scale; above, the angle."""
-    ax.plot(list(moves.values()), range(len(moves)), "o", color=PALETTE[0])
-    for row, far in enumerate(moves.values()):
-        ax.annotate(f"{far:.2f}", (far, row), (7, 0), textcoords="offset points", va="center", fontsize=10)
-    ax.set_yticks(range(len(moves)), list(moves))
-    limits = (0.1, 200)
-    ax.set(xscale="log", xlim=limits, ylim=(len(moves) - 0.5, -0.5), xlabel="the words move by 100 · (1 − cosine)")
-    angles = (5, 10, 20, 45, 90)
-    above = ax.twiny()
-    above.set(xscale="log", xlim=limits, xlabel="as an angle")
-    above.set_xticks([100 * (1 - math.cos(math.radians(angle))) for angle in angles], [f"{a}°" for a in angles])
-    above.minorticks_off()
-    above.grid(visible=False)
-
-
 def draw_preferences(ax: Axes, often: Tensor) -> None:
-    """How often each head prefers the antecedent, (layers, heads): white is a coin."""
+    """How often each head prefers the antecedent, (layers, heads): 0.5, white, is a coin."""
     heatmap(ax, often.cpu() - 0.5, None, None, "each head: prefers the antecedent", "head", "layer", 0.5, numbers=False)
-    ax.images[0].colorbar.set_ticks([-0.5, 0.0, 0.5], labels=["0", "0.5", "1"])
+    ax.images[0].colorbar.set_ticks([-0.5, 0.0, 0.5], labels=["0: never", "0.5", "1: always"])
 
 
 def draw_kept(
     ax: Axes, lines: dict[str, tuple], alone: tuple[int, float, str], with_all: float, counts: Sequence[int]
 ) -> None:
-    """Scores of some heads only: lines as `curves` takes them, one mark ``alone``, and the score of all heads."""
+    """Scores of some heads only: two lines as `curves` takes them, the second with a band of draws; one mark ``alone``,
+    and the score of all heads.
+    """
     curves(ax, lines, x="heads kept, of 72", y="same sense is nearer", legend=None)
-    for line, style in zip(ax.lines, ("-", "--", "-.", "-"), strict=False):
-        line.set_linestyle(style)
     count, score, name = alone
     ax.plot([count], [score], "*", markersize=13, color="black", label=name)
     ax.axhline(with_all, color="black", linestyle=":", label="all 72 heads")
     ax.axhline(0.5, color="#808080", linestyle="--", label="chance")
-    ax.fill_between([], [], color=ax.lines[3].get_color(), alpha=0.3, label="band: lowest to highest draw")
+    ax.fill_between([], [], color=ax.lines[1].get_color(), alpha=0.3, label="band: lowest to highest draw")
     ax.set_xticks(counts, [str(each) for each in counts])
     ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
 
@@ -582,5 +479,5 @@ def draw_costs(ax: Axes, means: Tensor, limits: Tensor, heads: int = 12) -> None
     for layer in layers[1:]:
         ax.axvline(heads * layer - 0.5, color="#808080", linewidth=0.8)
     ax.set_xticks([heads * (layer + 0.5) - 0.5 for layer in layers], [f"layer {layer}" for layer in layers])
-    ax.set(xlabel="the removed head", ylabel="the score falls by", ylim=(-0.05, 0.062))
+    ax.set(xlabel="the removed head", ylabel="the score falls by", xlim=(-1, len(means)))
     ax.legend(loc="upper right")
