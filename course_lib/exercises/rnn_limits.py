@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from course_lib.lab.grading import Exercise, Wrong, describe
 from course_lib.lab.ladder import Ladder, Slip, edits, signature_check
-from course_lib.lessons.rnn_limits import latch_weights, lowered_rate, scaled_to_keep
+from course_lib.lessons.rnn_limits import latch_weights, scaled_to_keep
 from course_lib.measure import gradient_flow
 from course_lib.models.recurrent import elman_step, lstm_step
 from course_lib.training import clip_gradients
@@ -717,59 +717,4 @@ clip = Exercise(
         """,
 )
 
-# --- 1.7 ---
-
-NORMS = torch.tensor([0.2, 0.7, 3.0, 0.4, 12.0, 1.5])
-control = Exercise(
-    id="1.7",
-    title="the control of clipping",
-    reference=lowered_rate,
-    checks=Ladder(
-        lowered_rate,
-        [
-            (0.3, NORMS, 1.0),
-            (1.0, torch.tensor([1.0, 1.0, 4.0]), 2.0),
-            (0.1, NORMS[:5], 0.5),
-            (0.5, NORMS, 100.0),
-            (0.2, NORMS, math.inf),
-        ],
-        returns=["the rate"],
-        differentiable=False,
-        slips=edits(
-            lowered_rate,
-            """
-            rate * norms.clamp → norms.clamp
-            · This is the factor alone: multiply it by the rate of the clipped run.
-            clamp(max=max_norm) → clamp(min=max_norm) · This lengthens what is short: clipping shortens what is long.
-            rate * norms.clamp(max=max_norm) → (rate * norms).clamp(max=max_norm)
-            · It is the step, rate times norm, that is clipped here; the gradient is clipped first, then times the rate.
-            rate * norms.clamp(max=max_norm) → rate * norms.mean().clamp(max=max_norm)
-            · The mean is clipped here; each step is clipped by itself, and the mean is taken after that.
-            taken.mean() / norms.mean() → (taken / norms).mean()
-            · The mean of the factors is not the factor of the means: a long step that is clipped counts more.
-            taken.mean() / norms.mean() → taken.median() / norms.median()
-            · These are medians; few steps are clipped, and the median hardly sees them: take means.
-            taken.mean() / norms.mean() → rate * norms.mean() / norms.clamp(max=max_norm).mean()
-            · It is upside down: the rate must become lower, not higher.
-            taken.mean() / norms.mean() → rate * (norms <= max_norm).float().mean()
-            · This counts the steps that are not clipped; how far the others are shortened matters, too.
-            taken.mean() / norms.mean() → rate * max_norm / norms.mean()
-            · Not every step has the norm max_norm: the short ones stay as they are.
-            taken.mean() / norms.mean() → taken.mean()
-            · This is the mean step of the clipped run: divide by the mean norm that a step without clipping has.
-            taken.mean() / norms.mean() → taken.sum() / norms.mean()
-            · A sum stands over a mean: take the same of both.
-            taken.mean() / norms.mean() → rate * norms[norms <= max_norm].mean() / norms.mean()
-            · The clipped steps are left out of the mean; each still goes as far as max_norm allows.
-            """,
-        ),
-    ),
-    nudge="How far does a step of the clipped run go, on average? How far would it go at rate 1 without clipping?",
-    sketch="""
-        taken = the rate times each norm, but at most the rate times max_norm      (steps)
-        the rate wanted, times the mean of the norms, is the mean of taken: solve for it
-        return it as a number
-        """,
-)
-
-EXERCISES = [elman, lstm, latch, flow, keep, clip, control]
+EXERCISES = [elman, lstm, latch, flow, keep, clip]

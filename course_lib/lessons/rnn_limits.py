@@ -233,35 +233,11 @@ def far_over_near(reader: nn.Module, tokens: Tensor) -> float:
     return (norms[0] / norms[-4:-1].mean()).item()
 
 
-@torch.no_grad()
-def forget_gate(reader: nn.Module, tokens: Tensor) -> Tensor:
-    """How open each forget gate of a `Classifier`'s `nn.LSTM` is, (d), on average over all tokens (batch, length)."""
-    lstm, x = reader.network, reader.embed(tokens)
-    h, _ = lstm(x)
-    before = torch.cat([torch.zeros_like(h[:, :1]), h[:, :-1]], dim=1)  # (batch, length, d): the h that each step sees
-    d = lstm.hidden_size
-    f = slice(d, 2 * d)  # the second block of i, f, g, o
-    from_input = x @ lstm.weight_ih_l0[f].T + lstm.bias_ih_l0[f]
-    from_state = before @ lstm.weight_hh_l0[f].T + lstm.bias_hh_l0[f]
-    return torch.sigmoid(from_input + from_state).mean(dim=(0, 1))
-
-
-def largest_factor(reader: nn.Module, tokens: Tensor) -> float:
-    """What carries a `Classifier`'s memory on: the spectral radius of U, or an LSTM's most open forget gate.
-
-    The gate on average over all tokens (batch, length). Neither is the whole Jacobian.
-    """
-    if isinstance(reader.network, nn.RNN):
-        return torch.linalg.eigvals(reader.network.weight_hh_l0.detach()).abs().max().item()
-    return forget_gate(reader, tokens).max().item()
-
-
 def watch(reader: nn.Module, tokens: Tensor, answers: Tensor) -> dict[str, float]:
     """What a `Classifier` is asked while it learns."""
     return {
         "ratio": far_over_near(reader, tokens),
         "accuracy": accuracy(reader, tokens, answers).mean().item(),
-        "factor": largest_factor(reader, tokens),
     }
 
 
@@ -310,11 +286,12 @@ class Copier(nn.Module):
 
 
 @torch.no_grad()
-def bits_by_place(copier: nn.Module, symbols: Tensor) -> Tensor:
-    """At least so many bits of the symbol at each place have passed, on average: (batch, length) → (length)."""
+def bits_that_pass(copier: nn.Module, symbols: Tensor) -> float:
+    """At least so many bits of all the symbols (batch, length) have passed, on average over the batch."""
     logits = copier(symbols)  # (batch, length, 8)
-    nats = F.cross_entropy(logits.transpose(1, 2), symbols, reduction="none").mean(dim=0)  # (length)
-    return math.log2(SYMBOLS) - nats.cpu() / math.log(2)
+    nats = F.cross_entropy(logits.transpose(1, 2), symbols, reduction="none")  # (batch, length)
+    bits_left = nats / math.log(2)
+    return (math.log2(SYMBOLS) - bits_left).sum(dim=1).mean().item()
 
 
 # --- figures and time ---
@@ -343,40 +320,38 @@ def stored_reach(distance: int) -> dict[str, list[float]]:
     return {name: values for (name, _, group), values in runs.items() if group == f"{distance} fillers"}
 
 
+def draw_reach(ax: Axes, distance: int) -> None:
+    """`stored_reach` as dots; beside each row, how many trainings got more than half right."""
+    runs = stored_reach(distance)
+    draw_dots(ax, runs, chance=1 / SYMBOLS)
+    for row, values in enumerate(runs.values()):
+        ax.text(1.06, row, f"{sum(value > 0.5 for value in values)} of {len(values)}", va="center")
+    ax.set(xlim=(-0.05, 1.35), xticks=(0, 0.5, 1), xlabel="accuracy (dashed: chance)", title=f"{distance} fillers")
+
+
 def draw_watched(axes: Sequence[Axes], watched: Mapping[str, Mapping]) -> None:
-    """What `watch` has found, {name: {key: (steps, values)}}; dotted: far equals near, chance, a factor of 1."""
-    panels = {
-        "ratio": ("gradient, far over near", 1, "far = near", None),
-        "accuracy": ("accuracy", 1 / SYMBOLS, "chance", "above"),
-        "factor": ("ρ of U, or forget gate", 1, "1", None),
-    }
-    for ax, (key, (y, mark, dotted, legend)) in zip(axes, panels.items(), strict=True):
+    """What `watch` has found, {name: {key: (steps, values)}}; dotted: far equals near, and chance."""
+    panels = {"ratio": ("gradient, far over near", 1, "far = near"), "accuracy": ("accuracy", 1 / SYMBOLS, "chance")}
+    for ax, (key, (y, mark, dotted)) in zip(axes, panels.items(), strict=True):
         lines = {name: found[key] for name, found in watched.items()}
-        viz.curves(ax, lines, x=f"training step (dotted: {dotted})", y=y, legend=legend)
+        viz.curves(ax, lines, x=f"training step (dotted: {dotted})", y=y, legend="right" if ax is axes[-1] else None)
         ax.axhline(mark, color="#666666", linestyle=":")
     axes[0].set_yscale("log")
 
 
-def draw_bits(axes: Sequence[Axes], lengths: Sequence[int], passed: Mapping, by_place: Mapping) -> None:
-    """Bits that pass, against bits offered and by place; dotted: the stored runs of 1600 batches."""
-    total_ax, place_ax = axes
-    offered, places = [3 * length for length in lengths], range(1, max(lengths) + 1)
-    total_ax.plot([0, offered[-1]], [0, offered[-1]], color="#666666", linestyle="--")
-    totals = {name: (offered, bits) for name, bits in passed.items()}
-    viz.curves(total_ax, totals, x="bits offered (dashed: all pass)", y="bits that pass", legend="above")
-    shares = {name: (places, bits) for name, bits in by_place.items()}
-    viz.curves(place_ax, shares, x=f"place of the symbol, of {places[-1]}", y="bits that pass, of 3", legend=None)
-    stored = stored_runs("recurrent", "copiers")
-    for line in place_ax.get_lines():
-        name = line.get_label()
-        if (name, 1600, "place 1 of 20") in stored:
-            total = [stored[name, 1600, f"{length} symbols"] for length in lengths]
-            place = [stored[name, 1600, f"place {place} of 20"] for place in places]
-            total_ax.plot(offered, torch.tensor(total).mean(dim=1), ":", color=line.get_color())
-            place_ax.plot(places, torch.tensor(place).mean(dim=1), ":", color=line.get_color())
-    total_ax.set(ylim=(0, 63), xticks=offered)
-    total_ax.text(offered[-1], 1.5, "dotted: 1600 batches, stored", ha="right", color="#666666")
-    place_ax.set(ylim=(0, 3.1), xticks=(1, 5, 10, 15, 20), title="dotted: 1600 batches, stored")
+def draw_bits(ax: Axes, lengths: Sequence[int], passed: Mapping[str, Sequence[float]]) -> None:
+    """Bits that pass against bits offered, {name: bits for each length}; dotted: the stored runs of 1600 batches."""
+    offered = [3 * length for length in lengths]
+    runs = stored_runs("recurrent", "copiers")
+    longer = torch.tensor([runs["4 + 4", 1600, f"{length} symbols"] for length in lengths])  # (lengths, trainings)
+    lines = {name: (offered, bits) for name, bits in passed.items()}
+    viz.curves(ax, lines, x="bits offered (3 a symbol)", y="bits that pass")
+    (alone,) = [line for line in ax.get_lines() if line.get_label() == "4 + 4"]
+    ax.plot(offered, longer.mean(dim=1), ":", color=alone.get_color())
+    ax.text(offered[-1], 6, "dotted: 4 + 4 after 1600 batches, stored", ha="right", color="#666666")
+    ax.plot([0, offered[-1]], [0, offered[-1]], color="#666666", linestyle="--")
+    ax.text(offered[-1] / 3, offered[-1] / 2, "dashed: all pass", ha="right", color="#666666")
+    ax.set(ylim=(0, 63), xticks=offered)
 
 
 def milliseconds(lengths: Sequence[int], device: torch.device) -> dict[str, list[float]]:
@@ -418,12 +393,3 @@ def scaled_to_keep(U: Tensor, share: float, steps: int) -> Tensor:
     wanted = share ** (1 / steps)
     radius = torch.linalg.eigvals(U).abs().max()
     return U * wanted / radius
-
-
-def lowered_rate(rate: float, norms: Tensor, max_norm: float) -> float:
-    """The learning rate at which unclipped steps are on average as long as the clipped ones were.
-
-    ``norms`` (steps): the gradient norms of the clipped run, before clipping; ``rate``: its learning rate.
-    """
-    taken = rate * norms.clamp(max=max_norm)  # (steps): how far each step went
-    return (taken.mean() / norms.mean()).item()

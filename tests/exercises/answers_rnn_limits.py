@@ -51,7 +51,6 @@ EQUIVALENT = {
         "return -1.0": NO_GRADIENT,
         "without if not gradients: / return 0.0": NO_GRADIENT,
     },
-    "1.7": {"return taken.mean() / norms.mean()": "a tensor of one number serves as the float"},
 }
 
 
@@ -1083,66 +1082,3 @@ BANK.edited(
         · Afterwards a parameter has no gradient
     """,
 )
-
-
-# --- 1.7 the control of clipping: right ------------------------------------------------------------------------------
-
-
-@right("1.7", "a factor, then the rate")
-def lowered_rate(rate, norms, max_norm):
-    clipped = torch.where(norms > max_norm, torch.full_like(norms, max_norm), norms)
-    return rate * float(clipped.sum() / norms.sum())
-
-
-@right("1.7", "in plain numbers")
-def lowered_rate(rate, norms, max_norm):
-    steps = [min(norm, max_norm) for norm in norms.tolist()]
-    return rate * sum(steps) / sum(norms.tolist())
-
-
-@right("1.7", "clipped lengths by the factors")
-def lowered_rate(rate, norms, max_norm):
-    factors = (max_norm / norms).clamp(max=1.0)
-    return (rate * (factors * norms).mean() / norms.mean()).item()
-
-
-# --- 1.7 wrong ------------------------------------------------------------------------------------------------------
-
-
-@wrong("1.7", "the mean of the factors", says="The mean of the factors is not the factor of the means")
-def lowered_rate(rate, norms, max_norm):
-    factors = torch.clamp(max_norm / norms, max=1.0)
-    return rate * factors.mean().item()
-
-
-@wrong("1.7", "compares with the mean", says="The mean is clipped here; each step is clipped by itself")
-def lowered_rate(rate, norms, max_norm):
-    mean = norms.mean().item()
-    return rate * min(mean, max_norm) / mean
-
-
-@wrong("1.7", "higher instead of lower", says="It is upside down")
-def lowered_rate(rate, norms, max_norm):
-    clipped = norms.clamp(max=max_norm)
-    return rate * (norms.mean() / clipped.mean()).item()
-
-
-@wrong("1.7", "no rate", says="This is the factor alone")
-def lowered_rate(rate, norms, max_norm):
-    return (norms.clamp(max=max_norm).mean() / norms.mean()).item()
-
-
-@wrong("1.7", "clips the step", says="the gradient is clipped first, then times the rate")
-def lowered_rate(rate, norms, max_norm):
-    steps = torch.minimum(rate * norms, torch.tensor(max_norm))
-    return (steps.mean() / norms.mean()).item()
-
-
-@wrong("1.7", "the share of unclipped steps", says="This counts the steps that are not clipped")
-def lowered_rate(rate, norms, max_norm):
-    return rate * (norms < max_norm).float().mean().item()
-
-
-@wrong("1.7", "prints instead of returning", says="None (is the `return` missing?)")
-def lowered_rate(rate, norms, max_norm):
-    print(rate * norms.clamp(max=max_norm).mean() / norms.mean())

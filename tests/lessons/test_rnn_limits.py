@@ -135,28 +135,6 @@ def test_far_over_near_of_a_network_that_forgets_by_half():
     assert found == pytest.approx(0.5**5 / near, rel=1e-3)
 
 
-def test_forget_gate_is_the_gate_of_each_step():
-    reader = Classifier(torch.nn.LSTM(4, 4, batch_first=True), 4, 5, 2)
-    tokens = torch.randint(5, (3, 6), generator=generator())
-    lstm, h, c, gates = reader.network, torch.zeros(3, 4), torch.zeros(3, 4), []
-    for t in range(6):
-        x = reader.embed(tokens[:, t])
-        W, U, b = lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0
-        gates.append(torch.sigmoid((x @ W.T + h @ U.T + b)[:, 4:8]))
-        h, c = lstm_step(x, h, c, W, U, b)
-    torch.testing.assert_close(lesson.forget_gate(reader, tokens), torch.stack(gates).mean(dim=(0, 1)))
-
-
-def test_largest_factor_is_radius_or_gate():
-    tokens = torch.randint(5, (3, 6), generator=generator())
-    elman = Classifier(torch.nn.RNN(4, 4, batch_first=True), 4, 5, 2)
-    elman.network.weight_hh_l0.data = -1.5 * torch.eye(4)
-    assert lesson.largest_factor(elman, tokens) == pytest.approx(1.5)
-    open_lstm = Classifier(lesson.opened(torch.nn.LSTM(4, 4, batch_first=True)), 4, 5, 2)
-    assert lesson.largest_factor(open_lstm, tokens) == lesson.forget_gate(open_lstm, tokens).max().item()
-    assert lesson.largest_factor(open_lstm, tokens) == pytest.approx(0.995, abs=0.005)
-
-
 def test_log_axis_has_the_ticks_asked_for():
     _, ax = viz.figure()
     lesson.log_axis(ax, (1, 2, 32))
@@ -221,22 +199,19 @@ def test_agreement_rows():
     assert (plural.tolist(), distance.tolist()) == ([0, 1], [3, 4])
 
 
-def test_bits_by_place_are_three_less_the_cross_entropy():
+def test_bits_that_pass_are_three_less_the_cross_entropy():
     symbols = torch.randint(tasks.SYMBOLS, (6, 4), generator=generator())
     knows = torch.nn.functional.one_hot(symbols, tasks.SYMBOLS) * 50.0
     knows[:, 2:] = 0.0  # of the last two places nothing
-    torch.testing.assert_close(lesson.bits_by_place(lambda _: knows, symbols), torch.tensor([3.0, 3.0, 0.0, 0.0]))
+    assert lesson.bits_that_pass(lambda _: knows, symbols) == pytest.approx(6.0)
 
 
 def test_longer_runs_are_those_of_the_script():
     copiers = stored_runs("recurrent", "copiers")
-    assert {steps for _, steps, _ in copiers} == {400, 1600}
-    for name in ("64 + 64", "4 + 4"):
-        total = torch.tensor([copiers[name, 1600, f"place {place} of 20"] for place in range(1, 21)]).sum(dim=0)
-        torch.testing.assert_close(total, torch.tensor(copiers[name, 1600, "20 symbols"]), atol=2e-3, rtol=0)
-    for name, more in (("64 + 64", 1.44), ("4 + 4", 1.32)):  # as the lesson says
-        short, long = (torch.tensor(copiers[name, steps, "20 symbols"]).mean() for steps in (400, 1600))
-        assert round((long / short).item(), 2) == more
+    assert {(name, steps) for name, steps, _ in copiers} == {("4 + 4", 400), ("4 + 4", 1600)}
+    for length in (6, 8, 12, 16, 20):  # as the lesson says: four times the training brings a little more
+        short, long = (max(copiers["4 + 4", steps, f"{length} symbols"]) for steps in (400, 1600))
+        assert short < long < 21
     assert max(max(values) for values in stored_runs("recurrent", "rates").values()) < 0.16  # as the lesson says
 
 
@@ -245,21 +220,19 @@ def test_what_the_lesson_quotes_of_more_beginnings_is_stored():
     assert sum(value > 0.5 for value in starts["Elman", 800, "accuracy"]) == 7
     assert max(starts["LSTM", 800, "accuracy"]) < 0.2
     reach = {distance: lesson.stored_reach(distance) for distance in (60, 120)}
-    assert max(reach[60]["Elman"]) < 0.2
     assert min(reach[60]["GRU, gate opened"] + reach[120]["GRU, gate opened"]) > 0.8
     learned = {
-        distance: {name.removeprefix("Elman, "): sum(value > 0.5 for value in values) for name, values in rows.items()}
+        distance: {name: sum(value > 0.5 for value in values) for name, values in rows.items()}
         for distance, rows in reach.items()
     }
-    networks = ("Elman", "ρ = 1", "U orthogonal", "LSTM, gate opened", "GRU, gate opened")
-    assert learned[60] == dict(zip(networks, (0, 4, 7, 6, 10), strict=True))
-    assert learned[120] == dict(zip(networks, (0, 0, 2, 1, 5), strict=True))
+    networks = ("Elman", "LSTM", "GRU", "Elman, U orthogonal", "LSTM, gate opened", "GRU, gate opened")
+    assert learned[60] == dict(zip(networks, (0, 0, 0, 7, 6, 10), strict=True))
+    assert learned[120] == dict(zip(networks, (0, 0, 0, 2, 1, 5), strict=True))
     clipping = stored_runs("recurrent", "clipping")
     ended = {name: sum(loss < 0.1 for loss in clipping[name, 300, "final loss"]) for name, _, _ in clipping}
     assert ended == {"free": 0, "clipped": 18, "matched rate": 18}
     final = [torch.tensor(clipping[name, 300, "final loss"]) for name in ("clipped", "matched rate")]
     assert (final[0] < final[1]).all()
-    assert [round(each.mean().item(), 3) for each in final] == [0.006, 0.017]
 
 
 def test_drawings_show_every_run():
@@ -267,9 +240,12 @@ def test_drawings_show_every_run():
     lesson.draw_dots(ax, {"two": torch.tensor([0.1, 0.9]), "one": torch.tensor([0.5])}, 0.125)
     assert [len(line.get_xdata()) for line in ax.get_lines()] == [2, 1, 2]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["two", "one"]
-    _, axes = viz.figure(columns=2)
-    lesson.draw_bits(axes, (2, 20), {"64 + 64": [6, 30]}, {"64 + 64": [1.0] * 20})
-    assert [line.get_linestyle() for line in axes[1].get_lines()] == ["-", ":"]
+    _, ax = viz.figure()
+    lesson.draw_bits(ax, (2, 20), {"4 + 4 and attention": [6, 59], "4 + 4": [5, 14]})
+    assert len(ax.get_lines()) == 4
+    _, ax = viz.figure()
+    lesson.draw_reach(ax, 60)
+    assert [text.get_text() for text in ax.texts][-2:] == ["6 of 10", "10 of 10"]
 
 
 def test_what_is_watched_is_drawn():
@@ -278,13 +254,9 @@ def test_what_is_watched_is_drawn():
     found = lesson.watch(reader, tokens, answers)
     assert found["ratio"] == lesson.far_over_near(reader, tokens)
     assert 0 <= found["accuracy"] <= 1
-    _, axes = viz.figure(columns=3)
+    _, axes = viz.figure(columns=2)
     lesson.draw_watched(axes, {"Elman": {key: ([0], [value]) for key, value in found.items()}})
-    assert [len(ax.get_lines()) for ax in axes] == [2, 2, 2]
-
-
-def test_lowered_rate():
-    assert lesson.lowered_rate(0.3, torch.tensor([1.0, 1.0, 4.0]), 1.0) == pytest.approx(0.15)
+    assert [len(ax.get_lines()) for ax in axes] == [2, 2]
 
 
 def test_milliseconds():
