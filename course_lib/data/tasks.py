@@ -45,9 +45,3 @@ def first(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, 
     targets = torch.full_like(inputs, IGNORED)
     targets[:, -1] = symbols[:, 0]
     return inputs, targets
-
-
-def reverse(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """Random symbols, (batch, length). Target: the same, last one first."""
-    inputs = torch.randint(SYMBOLS, (batch, length), generator=generator)
-    return inputs, inputs.flip(1)

@@ -38,9 +38,3 @@ def test_first_has_two_symbols_and_asks_for_the_earlier():
     assert set(places.tolist()) == set(range(8))
     with pytest.raises(ValueError, match="length of 3 or more; got 2"):
         tasks.first(generator(), 1, 2)
-
-
-def test_reverse_turns_round():
-    inputs, targets = tasks.reverse(generator(), 20, 7)
-    assert torch.equal(targets[:, 0], inputs[:, -1])
-    assert torch.equal(targets.flip(1), inputs)
