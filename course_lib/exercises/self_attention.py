@@ -1,4 +1,4 @@
-"""Exercises of lesson 03: attention, weights set by hand, its gradient, masks, a slide to debug, a control."""
+"""Exercises of lesson 03: attention, weights set by hand, its gradient, masks, a slide to debug."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from course_lib.lab.grading import Exercise, Wrong
 from course_lib.lab.ladder import Ladder, ModuleLadder, device_check, edits, signature_check
-from course_lib.lessons.self_attention import SlideAttention, attention_gradients, partner_weights, reach, without_name
+from course_lib.lessons.self_attention import SlideAttention, attention_gradients, partner_weights, reach
 from course_lib.models.attention import attention, causal_mask
 
 
@@ -714,83 +714,4 @@ slide = Exercise(
         """,
 )
 
-# --- 3.7 ---
-
-
-def _name_cases() -> list[tuple]:
-    """Names in any order, of unequal numbers, not all of the numbers from 0 on; a name that stands alone."""
-    cases = []
-    for seed, (names, d) in enumerate([([0, 1, 2, 1, 0, 1], 4), ([3, 5, 3, 3, 5, 8, 8], 2), ([1, 1, 1], 5)]):
-        (vectors,) = _random(seed, (len(names), d))
-        cases.append((vectors + 3.0, torch.tensor(names)))
-    (vectors,) = _random(3, (5, 3))
-    cases.append((vectors.double() + 3.0, torch.tensor([40, 7, 1000, 7, 40])))
-    return cases
-
-
-def _keeps_the_type(answer: Callable) -> None:
-    for vectors, names in _name_cases():
-        got = answer(vectors.clone(), names)
-        if isinstance(got, Tensor) and got.dtype != vectors.dtype:
-            raise Wrong(f"The vectors are {vectors.dtype} and the result is {got.dtype}: it must be of their type.")
-
-
-MEANS = "same @ vectors / same.sum(dim=1, keepdim=True)"
-LESS = "vectors - means"
-control = Exercise(
-    id="3.7",
-    title="without the name",
-    reference=without_name,
-    checks=Ladder(
-        without_name,
-        _name_cases(),
-        returns=["the new vectors"],
-        differentiable=False,
-        slips=edits(
-            without_name,
-            f"""
-            {MEANS} → vectors.mean(dim=0)
-            · The mean over all vectors is taken off; each name has a mean of its own.
-            {MEANS} → vectors.mean()
-            · One number is taken off everywhere; each name has a mean of its own, a vector.
-            {MEANS} → vectors.mean(dim=1, keepdim=True)
-            · The mean runs over the numbers of a vector; it must run over the vectors of a name.
-            {MEANS} → same @ vectors · The sum over the name is taken off; divide it by how many vectors the name has.
-            {LESS} → means · This is the mean of each name; it has to be taken off the vectors.
-            {LESS} → means - vectors · The sign is turned round: the vector minus the mean of its name.
-            {LESS} → vectors + means · The mean is added; take it off.
-            {LESS} → vectors / means · The vectors are divided by the mean; take it off.
-            {LESS} → F.normalize(vectors - means, dim=-1)
-            · Each vector has got the length 1; only the mean is taken off, the cosine does the rest.
-            {LESS} → torch.where((names < len(names))[:, None], vectors - means, vectors)
-            · The vectors with the name 8 stay as they were: names may be any whole numbers, see `names.unique()`.
-            {LESS} → torch.where((names < 12)[:, None], vectors - means, vectors)
-            · The vectors with the names 40 and 1000 stay as they were: names may be any whole numbers, see
-            · `names.unique()`.
-            {LESS} → (vectors - means)[names.argsort(stable=True)]
-            · The rows are sorted by name: leave them in the order of `vectors`.
-            {MEANS} → (same @ vectors).mean(dim=1, keepdim=True) / same.sum(dim=1, keepdim=True)
-            · One number is taken off for each name; its mean is a vector: take it over rows only, `mean(dim=0)`.
-            names[:, None] == names → names[:, None] != names
-            · The mean of the *other* names is taken off; take off that of the vector's own name.
-            same @ vectors / same.sum(dim=1, keepdim=True)
-            → (same @ vectors - vectors) / (same.sum(dim=1, keepdim=True) - 1).clamp(min=1)
-            · The vector itself is left out of its name's mean; it belongs to it.
-            """,
-        ),
-    ).extended(_keeps_the_type, after="signature"),
-    crashes=[
-        ("at non-singleton dimension", "Each vector needs the mean of its own name: n rows of d numbers, too."),
-        ("same dtype", "Both sides of a product must be numbers of one type: `.to(vectors.dtype)`."),
-    ],
-    nudge="Which rows of `vectors` belong to one name? `names == 3` says it for the name 3. What is their mean?",
-    sketch="""
-        result = a copy of the vectors
-        for each different name:
-            its rows: where names equals it
-            result at these rows = the vectors there minus their mean over the rows
-        return result
-        """,
-)
-
-EXERCISES = [attend, shoes, gradients, mask, through, slide, control]
+EXERCISES = [attend, shoes, gradients, mask, through, slide]

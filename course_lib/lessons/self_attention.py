@@ -1,4 +1,4 @@
-"""Lesson 03: shoes that find their partners, attention's gradient by hand, what reaches what, who a vector is about."""
+"""Lesson 03: shoes that find their partners, attention's gradient by hand, what reaches what, what a vector tells."""
 
 import copy
 import math
@@ -87,26 +87,17 @@ class SlideAttention(nn.Module):
         return self.dropout(weights) @ v
 
 
-def without_name(vectors: Tensor, names: Tensor) -> Tensor:
-    """Each vector without what all vectors of its name have in common: the mean over its name is taken off.
+def sign_test(lead: Tensor, groups: Tensor) -> tuple[int, int, float]:
+    """How many groups are ahead, how many behind, and the p-value of so uneven a count if both were equally likely.
 
-    vectors (n, d), names (n): whole numbers, equal where the name is the same → (n, d)
+    lead (n): above 0 where the first is ahead; groups (n): equal where items share one vote, that of their mean. A
+    group without a lead does not vote.
     """
-    same = (names[:, None] == names).to(vectors.dtype)  # (n, n): 1 where two vectors belong to one name
-    means = same @ vectors / same.sum(dim=1, keepdim=True)  # (n, d): the mean over the vector's own name
-    return vectors - means
-
-
-def interval_by_group(values: Tensor, groups: Tensor, draws: int = 10_000) -> tuple[float, float]:
-    """95 % interval of the mean by a bootstrap that draws whole groups: items of one group may go together.
-
-    values (n), groups (n): 0, 1, …, all of one size.
-    """
-    means = torch.stack([values[groups == group].mean() for group in groups.unique()])
-    generator = torch.Generator().manual_seed(0)  # of the interval, not of the lesson: the values are given
-    drawn = means[torch.randint(len(means), (draws, len(means)), generator=generator)].mean(dim=1)
-    low, high = drawn.quantile(torch.tensor([0.025, 0.975])).tolist()
-    return low, high
+    means = torch.stack([lead[groups == group].mean() for group in groups.unique()])
+    ahead, behind = int((means > 0).sum()), int((means < 0).sum())
+    votes = ahead + behind
+    as_uneven = sum(math.comb(votes, k) for k in range(min(ahead, behind) + 1)) / 2**votes
+    return ahead, behind, min(1.0, 2 * as_uneven)
 
 
 @torch.no_grad()
@@ -134,20 +125,6 @@ def with_even_attention(encoder: Bert) -> Bert:
         attention.qkv.weight[: 2 * attention.d] = 0.0  # the rows are those of Q, then K, then V
         attention.qkv.bias[: 2 * attention.d] = 0.0
     return even
-
-
-@torch.no_grad()
-def with_random_blocks(encoder: Bert, generator: torch.Generator) -> Bert:
-    """A copy whose blocks are as BERT's are before training: weights N(0, 0.02²). Its table is as trained."""
-    untrained = copy.deepcopy(encoder)
-    for part in untrained.stack.blocks.modules():
-        if isinstance(part, nn.Linear):
-            part.weight.copy_(0.02 * torch.randn(part.weight.shape, generator=generator))
-            part.bias.zero_()
-        elif isinstance(part, nn.LayerNorm):
-            part.weight.fill_(1.0)
-            part.bias.zero_()
-    return untrained
 
 
 def nearest_is_right(vectors: Tensor, labels: Tensor, *groups: Tensor) -> Tensor:
@@ -182,8 +159,7 @@ OBJECTS = (
 def without_attention(encoder: Bert, tokenizer: WordPiece, sentences: Sequence[str], word: int) -> dict[str, Tensor]:
     """What the table of word vectors alone tells of each sentence with ``word the …``, (texts, d) each.
 
-    The mean of all other words, the mean of those after ``word the``, and the object alone. [CLS] and [SEP] are no
-    words; an object that the vocabulary lacks is the mean of its pieces.
+    The mean of all other words, and the mean of those after ``word the``. [CLS] and [SEP] are no words.
     """
     ids, lengths = tokenizer.encode_all(sentences)
     table = encoder.embed(ids)  # (texts, longest, d)
@@ -194,8 +170,7 @@ def without_attention(encoder: Bert, tokenizer: WordPiece, sentences: Sequence[s
     all_words, words_after = (
         (table * which[..., None]).sum(dim=1) / which.sum(dim=1, keepdim=True) for which in (others, after)
     )
-    objects = torch.stack([encoder.embed(tokenizer.encode(name)[None, 1:-1])[0].mean(dim=0) for name in OBJECTS])
-    return {"mean of all words": all_words, "mean of words after": words_after, "object alone": objects}
+    return {"bag of words": all_words, "words after": words_after}
 
 
 class Convolution(nn.Conv1d):
@@ -226,20 +201,16 @@ def operations_beside_slide(d: int = 1000) -> dict[str, list[str]]:
 
 
 def prices_of_layers(length: int, d: int, repeats: int = 7) -> dict[str, tuple[int, float, float]]:
-    """Operations, milliseconds forward and megabytes kept for the backward pass, of each layer and of one fused.
+    """Operations, milliseconds forward and megabytes kept for the backward pass, of each of the three layers.
 
     The parameters, which are there anyway, do not count as kept. The time is the shortest of ``repeats``.
     """
-    x, layers = torch.randn(1, length, d), three_layers(d)
-    parameters = [parameter for layer in layers.values() for parameter in layer.parameters()]
-    head = layers["attention"]
-    layers["fused"] = lambda x: F.scaled_dot_product_attention(head.Q(x)[None], head.K(x)[None], head.V(x)[None])
-    prices = {}
-    for name, layer in layers.items():
+    x, prices = torch.randn(1, length, d), {}
+    for name, layer in three_layers(d).items():
         with torch.no_grad():
             count = operations(lambda layer=layer: layer(x))
             milliseconds = 1000 * seconds(lambda layer=layer: layer(x), repeats)
-        prices[name] = (count, milliseconds, bytes_kept(lambda layer=layer: layer(x), parameters) / 1e6)
+        prices[name] = (count, milliseconds, bytes_kept(lambda layer=layer: layer(x), layer.parameters()) / 1e6)
     return prices
 
 
@@ -322,21 +293,17 @@ def _signed(ax: Axes) -> None:
 
 
 def draw_gradients(
-    axes: Any, scaled: Mapping[int, Sequence[Tensor]], unscaled: Mapping[int, Sequence[Tensor]]
+    axes: Sequence[Axes], scaled: Mapping[int, Sequence[Tensor]], unscaled: Mapping[int, Sequence[Tensor]]
 ) -> dict[str, list[float]]:
-    """Four panels (2, 2) against the width, from width → (largest weights, norms on scores, norms on queries).
+    """Three panels against the width, from width → (largest weights, norms on scores, norms on queries).
 
-    Largest weight; how the gradient on scores, and that on queries, changes without the scale (mean and median);
-    the part of the tenth with the largest gradients. Returns the lines of the two ratios.
+    Largest weight; how the gradient on scores, and that on queries, changes without the scale (mean and median).
+    Returns the lines of the two ratios.
     """
     widths = list(scaled)
     weights = {
         "not scaled": [unscaled[d][0].median() for d in widths],
         "divided by √d": [scaled[d][0].median() for d in widths],
-    }
-    top = {
-        "not scaled": [part_of_top_tenth(unscaled[d][2]) for d in widths],
-        "divided by √d": [part_of_top_tenth(scaled[d][2]) for d in widths],
     }
     ratios: dict[str, dict[str, list[float]]] = {}
     for i, part in ((1, "scores"), (2, "queries")):
@@ -344,74 +311,58 @@ def draw_gradients(
             "mean": [float(unscaled[d][i].mean() / scaled[d][i].mean()) for d in widths],
             "median": [float(unscaled[d][i].median() / scaled[d][i].median()) for d in widths],
         }
-    _by_width(axes[0, 0], weights, widths, "1 · largest weight, median", None)
-    _by_width(axes[0, 1], ratios["scores"], widths, "2 · gradient on scores", 1)
-    _by_width(axes[1, 0], ratios["queries"], widths, "3 · gradient on queries", 1)
-    _by_width(axes[1, 1], top, widths, "4 · part of the top tenth", 0.1)
-    for ax in (axes[0, 1], axes[1, 0]):
-        ax.set(yscale="log", ylim=(1e-4, 30), ylabel="not scaled / scaled")
-    axes[1, 1].set_ylim(0, 1)
+    _by_width(axes[0], weights, widths, "1 · largest weight")
+    axes[0].set_ylim(0, 1.05)
+    axes[0].legend(loc="center right", bbox_to_anchor=(1.0, 0.3), handlelength=3.2)
+    for ax, part in ((axes[1], "scores"), (axes[2], "queries")):
+        number = "2" if part == "scores" else "3"
+        _by_width(ax, ratios[part], widths, f"{number} · gradient on {part}")
+        ax.axhline(1, color=viz.look("chance")["color"], linestyle="--")
+        ax.set(yscale="log", ylim=(1e-4, 30))
+    axes[1].set_ylabel("not scaled / scaled")
     return {f"{part}, {kind}": line for part, lines in ratios.items() for kind, line in lines.items()}
 
 
-def part_of_top_tenth(norms: Tensor) -> Tensor:
-    """What part of the sum of all norms belongs to the tenth with the largest."""
-    return norms.sort(descending=True).values[: len(norms) // 10].sum() / norms.sum()
-
-
-def _by_width(ax: Axes, lines: Mapping[str, Sequence], widths: Sequence[int], title: str, level: float | None) -> None:
-    """A line for each name against the width d, and a dashed line at ``level``."""
+def _by_width(ax: Axes, lines: Mapping[str, Sequence], widths: Sequence[int], title: str) -> None:
+    """A line for each name against the width d."""
     drawn = {name: (widths, line) for name, line in lines.items()}
     viz.curves(ax, drawn, x="width d", title=title, legend=None)
     ax.legend(loc="best", handlelength=3.2)
-    ax.set_xscale("log", base=2)
-    if level is not None:
-        ax.axhline(level, color=viz.look("chance")["color"], linestyle="--")
+    ax.set_xscale("log")
+    ax.set_xticks([d for d in (8, 64, 512) if d in widths])
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
 
 
 def draw_trainings(
-    axes: Sequence[Axes],
-    rates: Sequence[float],
-    found: Mapping[str, Tensor],
-    even: float,
-    square: Tensor,
-    alone: Mapping[str, float],
+    ax: Axes, rates: Sequence[float], found: Mapping[str, Tensor], even: float, alone: Mapping[str, float]
 ) -> None:
-    """Accuracy against the learning rate, a dot for each run; beside it the four ways at their best rates.
+    """Accuracy against the learning rate, a dot for each run.
 
-    found: name → (rates, runs); square (2 starts, 2 rates of W_Q); alone: name → the one rate that it was tried at.
+    found: name → (rates, runs); alone: name → the one rate that it was tried at.
     """
-    ax = axes[0]
     tried = {name: [alone[name]] if name in alone else rates for name in found}
     lines = {name: (tried[name], runs.mean(dim=1)) for name, runs in found.items()}
     viz.curves(ax, lines, x="learning rate", y="accuracy", legend=None)
     for i, (line, (name, runs)) in enumerate(zip(list(ax.lines), found.items(), strict=True)):
-        beside = 1.06 ** (i - (len(found) - 1) / 2)  # each way's dots a little apart from the next one's
+        beside = 1.06 ** (i - (len(found) - 1) / 2)  # each one's dots a little apart from the next one's
         places = [rate * beside for rate in tried[name] for _ in range(runs.shape[1])]
         ax.plot(places, runs.flatten(), ".", color=line.get_color(), markersize=5, alpha=0.7)
     for name, level, style in (("even weights", even, ":"), ("chance", 1 / 16, "--")):
         ax.plot(rates, [level] * len(rates), color=viz.look("chance")["color"], linestyle=style, label=name)
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2)
     ax.set_xscale("log")
-    ax.set_xticks(rates, rates, fontsize=10)
+    ax.set_xticks(rates, rates)
     ax.minorticks_off()
     ax.set_ylim(0, 1.05)
-    starts, rates_of_q = ["as it is", "times √d"], ["as given", "times √d"]
-    title = "accuracy at the best rate"
-    draw_matrix(axes[1], title, square, starts, rates_of_q, x="rate of W_Q", y="first W_Q", largest=1)
-    for number, name in zip(axes[1].texts, ("scale", "soft start", "sharp start", "no scale"), strict=True):
-        number.set_text(f"{name}\n{number.get_text()}")
 
 
-def draw_senses(
-    ax: Axes, right: Mapping[str, Sequence[Tensor]], baselines: Mapping[str, Tensor], title: str = ""
-) -> None:
-    """The part that is right after each layer, for each token; baselines as plain lines, named inside on the right."""
+def draw_senses(ax: Axes, right: Mapping[str, Sequence[Tensor]], levels: Mapping[str, float]) -> None:
+    """The part that is right after each layer, for each token; levels as plain lines, named on the right."""
     lines = {name: (range(len(layers)), [layer.mean() for layer in layers]) for name, layers in right.items()}
-    viz.curves(ax, lines, x="layer", y="the nearest is of the same group", title=title, legend=None)
+    viz.curves(ax, lines, x="layer", y="the nearest is of the same group", legend=None)
     ax.legend(loc="upper left", bbox_to_anchor=(1.33, 1.0), handlelength=3.2)
     end = len(next(iter(right.values()))) - 1
-    levels = {"chance": 0.2} | {name: float(found.mean()) for name, found in baselines.items()}
     height = -1.0
     for name, level in sorted(levels.items(), key=lambda item: item[1]):
         style = {"linestyle": "--", "linewidth": 2} if name == "chance" else {"linewidth": 1}
@@ -421,40 +372,28 @@ def draw_senses(
     ax.set(xlim=(-0.3, end + 0.3), ylim=(0, 1.05))
 
 
-def draw_controls(
-    ax: Axes,
-    trained: Mapping[str, tuple[float, float, float]],
-    controls: Mapping[str, Mapping[str, Sequence[float]]],
-    levels: Mapping[str, float],
+def draw_control(
+    ax: Axes, trained: Mapping[str, float], control: Mapping[str, float], levels: Mapping[str, float]
 ) -> None:
-    """A row for each token: the trained encoder with its interval, and its controls; levels as upright lines.
-
-    trained: token → (mean, low, high); controls: name → token → one number or several.
-    """
-    rows = {name: len(trained) - 1 - i for i, name in enumerate(trained)}
-    first, *others = (viz.look(name, i)["color"] for i, name in enumerate(["MiniLM", *controls]))
-    low_high = [[mean - low for mean, low, _ in trained.values()], [high - mean for mean, _, high in trained.values()]]
-    means = [mean for mean, _, _ in trained.values()]
-    ax.errorbar(means, list(rows.values()), xerr=low_high, fmt="o", color=first, capsize=3, label="MiniLM")
-    for i, (name, found) in enumerate(controls.items()):
-        below = [(rows[token] - 0.2 * (i + 1), number) for token, numbers in found.items() for number in numbers]
-        ax.plot([x for _, x in below], [y for y, _ in below], "sD^"[i], color=others[i], markersize=5, label=name)
+    """A row for each token: MiniLM and, with even attention, its control; levels as upright lines, named above."""
+    rows = range(len(trained) - 1, -1, -1)
+    for i, (name, shares) in enumerate((("MiniLM", trained), ("even attention", control))):
+        ax.plot(list(shares.values()), rows, "os"[i], color=viz.look(name, i)["color"], markersize=8, label=name)
     for name, level in levels.items():
         ax.axvline(level, color=viz.look("chance")["color"], linestyle="--" if name == "chance" else "-", zorder=0)
-        ax.text(level, len(rows) - 0.5, name, ha="center", va="bottom", fontsize=10)
-    ax.set_yticks(list(rows.values()), list(rows))
-    ax.set(xlim=(0, 1.05), ylim=(-0.6, len(rows) - 0.5), xlabel="the nearest is of the same group")
-    handles, names = ax.get_legend_handles_labels()
-    first_row = names.index("MiniLM")
-    order = [first_row, *(i for i in range(len(names)) if i != first_row)]
-    ax.legend([handles[i] for i in order], [names[i] for i in order], loc="upper left", bbox_to_anchor=(1.02, 1.0))
+        ax.text(level, len(trained) - 0.5, name, ha="center", va="bottom", fontsize=10)
+    ax.set_yticks(rows, list(trained))
+    ax.set(xlim=(0, 1.05), ylim=(-0.5, len(trained) - 0.5), xlabel="the nearest is of the same group")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
 def draw_prices(axes: Sequence[Axes], prices: Mapping[int, Mapping[str, Sequence]]) -> None:
     """Operations, time and memory of each layer against the length, from `prices_of_layers` of each length."""
     lengths = list(prices)
     for i, (ax, y) in enumerate(zip(axes, ("FLOPs", "milliseconds, here", "megabytes kept"), strict=True)):
-        names = ["RNN", "ConvNet", "attention", *["fused"][: bool(i)]]  # PyTorch counts nothing inside fused
-        lines = {name: (lengths, [prices[length][name][i] for length in lengths]) for name in names}
+        lines = {name: (lengths, [prices[length][name][i] for length in lengths]) for name in prices[lengths[0]]}
         viz.curves(ax, lines, x="length L (d = 256)", y=y, legend=None)
         ax.loglog()
+        ax.set_xticks([length for length in (64, 256, 1024) if length in lengths])
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.minorticks_off()

@@ -1,4 +1,4 @@
-"""What lesson 03 alone uses: weights set by hand, a gradient by hand, ways through layers, an interval."""
+"""What lesson 03 alone uses: weights set by hand, a gradient by hand, ways through layers, a sign test."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from course_lib.lessons.self_attention import (
     attention_gradients,
     depends,
     depths_of_layers,
-    draw_controls,
+    draw_control,
     draw_gradients,
     draw_head,
     draw_matrix,
@@ -19,16 +19,13 @@ from course_lib.lessons.self_attention import (
     draw_senses,
     draw_steps,
     draw_trainings,
-    interval_by_group,
     nearest_is_right,
     operations_beside_slide,
-    part_of_top_tenth,
     partner_weights,
     prices_of_layers,
     reach,
+    sign_test,
     with_even_attention,
-    with_random_blocks,
-    without_name,
 )
 from course_lib.models.attention import attention, causal_mask
 from course_lib.models.bert import Bert, BertShape
@@ -68,12 +65,12 @@ def test_autograd_says_what_depends_on_what():
     assert torch.equal(depends(lambda x: attention(x, x, x, causal_mask(4, 4))[0], X), causal_mask(4, 4).float())
 
 
-def test_the_interval_draws_whole_groups():
-    groups = torch.arange(60) % 12
-    assert interval_by_group(torch.ones(60), groups) == (1.0, 1.0)
-    low, high = interval_by_group((groups < 6).float(), groups)  # twelve items, not sixty
-    assert low == pytest.approx(0.25, abs=0.03)
-    assert high == pytest.approx(0.75, abs=0.03)
+def test_the_sign_test_lets_each_group_vote_once():
+    lead = torch.tensor([1.0] * 9 + [0.0, 0.0, -1.0])
+    assert sign_test(lead, torch.arange(12)) == (9, 1, pytest.approx(2 * 11 / 2**10))
+    assert sign_test(lead, torch.tensor([0] * 9 + [1, 2, 3])) == (1, 1, 1.0)  # nine items, one vote
+    assert sign_test(torch.tensor([1.0, -1.0, 1.0]), torch.tensor([0, 0, 1])) == (1, 0, 1.0)  # a group without a lead
+    assert sign_test(torch.zeros(3), torch.arange(3)) == (0, 0, 1.0)
 
 
 def test_nearest_is_right():
@@ -100,27 +97,14 @@ def test_near_is_not_the_same_as_equally_near():
         assert nearest_is_right(equal, labels, names).tolist() == pytest.approx([0.2] * 60)
 
 
-def test_the_controls_of_an_encoder():
+def test_even_attention_changes_a_copy():
     encoder = Bert(BertShape(d=8, layers=2, heads=2, vocabulary=11, longest=8)).eval()
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     x = torch.randn(1, 4, 8, generator=torch.Generator().manual_seed(0))
     even = with_even_attention(encoder).stack.blocks[1].attention
     assert torch.allclose(even(x), even(x).mean(dim=1, keepdim=True).expand(1, 4, 8), atol=1e-6)
     assert not torch.allclose(even(x), torch.zeros(1, 4, 8), atol=1e-6)  # the values are there
-    one, other = (with_random_blocks(encoder, torch.Generator().manual_seed(seed)) for seed in (0, 1))
-    assert torch.equal(one.embed.weight, encoder.embed.weight)
-    weights = [model.stack.blocks[0].feed_forward.inner.weight for model in (encoder, one, other)]
-    assert not torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[1], weights[2])
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())  # as it was
-
-
-def test_without_the_name_its_vectors_have_the_mean_zero():
-    vectors, names = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([4, 1, 4, 9, 1, 1])
-    rest = without_name(vectors, names)
-    for name in names.unique():
-        assert torch.allclose(rest[names == name].sum(dim=0), torch.zeros(3), atol=1e-5)
-    assert torch.allclose(rest[0] - rest[2], vectors[0] - vectors[2], atol=1e-5)
 
 
 def test_each_object_stands_in_its_sentence():
@@ -150,44 +134,41 @@ def test_operations_are_those_of_the_formulas():
 def test_the_drawings_show_every_line():
     fig, axes = viz.figure(columns=3, rows=2)
     found = {"scale": torch.rand(2, 5), "longer": torch.rand(1, 5)}
-    draw_trainings(axes[0, :2], [0.1, 1.0], found, even=0.2, square=torch.eye(2), alone={"longer": 0.1})
+    draw_trainings(axes[0, 0], [0.1, 1.0], found, even=0.2, alone={"longer": 0.1})
     assert len(axes[0, 0].lines) == 6  # two means, the runs of each as dots, even weights and chance
     assert [len(line.get_xdata()) for line in axes[0, 0].lines[2:4]] == [10, 5]
-    assert [text.get_text().split("\n")[0] for text in axes[0, 1].texts][:2] == ["scale", "soft start"]
-    assert [label.get_text() for label in axes[0, 1].get_yticklabels()] == ["as it is", "times √d"]
     draw_matrix(axes[0, 2], "weights", torch.eye(2), ["a", "b"], ["c", "d"])
     assert [label.get_text() for label in axes[0, 2].get_xticklabels()] == ["c", "d"]
     fig_of_senses, ax = viz.figure()
-    draw_senses(ax, {"broke": [torch.ones(4)] * 7}, {"means": torch.full((4,), 0.2)})
+    draw_senses(ax, {"broke": [torch.ones(4)] * 7}, {"chance": 0.2, "means": 0.2})
     assert len(ax.lines) == 3
     heights = {text.get_text(): text.get_position()[1] for text in ax.texts}
     assert abs(heights["means"] - heights["chance"]) > 0.05  # though both lines are at 0.2
     viz.show(fig_of_senses, alt="A line.")
     draw_prices(axes[1], {4: prices_of_layers(4, 8), 8: prices_of_layers(8, 8)})
-    assert [len(ax.lines) for ax in axes[1]] == [3, 4, 4]
+    assert [len(ax.lines) for ax in axes[1]] == [3, 3, 3]
     viz.show(fig, alt="Lines.")
 
 
-def test_controls_are_drawn_beside_the_encoder():
+def test_the_control_is_drawn_beside_the_encoder():
     fig, ax = viz.figure()
-    trained = {"broke": (0.9, 0.8, 1.0), "name": (0.8, 0.7, 0.9)}
-    controls = {"even": {"broke": [0.7], "name": [0.8]}, "random": {"broke": [0.7, 0.8], "name": [0.6, 0.7]}}
-    draw_controls(ax, trained, controls, {"chance": 0.2, "bag of words": 0.87})
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["MiniLM", "even", "random"]
+    draw_control(ax, {"broke": 0.9, "name": 0.8}, {"broke": 0.5, "name": 0.7}, {"chance": 0.2, "bag of words": 0.8})
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["MiniLM", "even attention"]
     assert [text.get_text() for text in ax.texts] == ["chance", "bag of words"]
+    heights = dict(zip([label.get_text() for label in ax.get_yticklabels()], ax.lines[1].get_ydata(), strict=True))
+    assert dict(zip(ax.lines[1].get_xdata(), ax.lines[1].get_ydata(), strict=True))[0.5] == heights["broke"]
     viz.show(fig, alt="Dots.")
 
 
 def test_gradients_are_drawn_as_ratios():
-    fig, axes = viz.figure(rows=2, columns=2)
+    fig, axes = viz.figure(columns=3)
     scaled = {d: (torch.full((20,), 0.5), torch.ones(20), torch.ones(20)) for d in (4, 8)}
     unscaled = {d: (torch.full((20,), 0.9), torch.full((20,), 0.5), torch.full((20,), float(d))) for d in (4, 8)}
     ratios = draw_gradients(axes, scaled, unscaled)
     assert ratios["queries, mean"] == ratios["queries, median"] == [4.0, 8.0]
     assert ratios["scores, mean"] == [0.5, 0.5]
-    assert [len(ax.lines) for ax in axes.flat] == [2, 3, 3, 3]
+    assert [len(ax.lines) for ax in axes] == [2, 3, 3]
     viz.show(fig, alt="Lines.")
-    assert part_of_top_tenth(torch.tensor([1.0] * 19 + [21.0])).item() == pytest.approx(0.55)
 
 
 def test_steps_and_ways_are_drawn():
