@@ -1,11 +1,12 @@
 """The experiments of lesson 02 that take too long for it: other seeds, longer training, memory networks many times.
 
-    python benchmarks/attention.py translators longer scores scores_longer hops replaced
+    python benchmarks/attention.py translators longer scores hops
 
 trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About ten minutes on
 one core.
 """
 
+import functools
 from collections.abc import Iterator
 
 import torch
@@ -16,12 +17,12 @@ from course_lib.data.batches import Pairs, with_replacement
 from course_lib.lessons import attention as lesson
 from course_lib.measure import metrics
 from course_lib.measure.stored import Rows, run_and_store
-from course_lib.models import memory_network
 from course_lib.models.attention import Alignment, context_vector
 from course_lib.models.translator import RNNTranslator
 from course_lib.training import cosine, fit
 
 STEPS = 1200  # of each memory network
+FALLING = functools.partial(cosine, warmup=0.0, final=0.0)  # the translators' learning rate, as in the lesson
 LAST = "last state at every step"
 TRANSLATORS = ("source-blind", "RNN", LAST, "even look", "attention", "attention, bidirectional")
 
@@ -37,21 +38,22 @@ class Blind(nn.Module):
         return self.model(*lesson.source_blind(*inputs))
 
 
-def load_pairs(longest: int = 24) -> tuple[Pairs, Pairs, list[str]]:
-    """Pairs to train on and to test on, and the links of the latter."""
+def load_pairs(longest: int = 24) -> tuple[Pairs, Pairs]:
+    """Pairs to train on and to test on, of at most so many English words."""
     splits = {split: data.load("aligned", split, quiet=True)[:] for split in ("train", "test")}
     full = Pairs(*([text.split() for text in splits["train"][side]] for side in ("en", "es")))
-    made, links = [], []
+    made = []
     for columns in splits.values():
-        rows = list(zip(columns["en"], columns["es"], columns["links"], strict=True))
-        rows = [row for row in rows if len(row[0].split()) <= longest]
-        made.append(Pairs([en.split() for en, _, _ in rows], [es.split() for _, es, _ in rows], like=full))
-        links = [row[2] for row in rows]
-    return *made, links
+        rows = [(en.split(), es.split()) for en, es in zip(columns["en"], columns["es"], strict=True)]
+        rows = [row for row in rows if len(row[0]) <= longest]
+        made.append(Pairs([en for en, _ in rows], [es for _, es in rows], like=full))
+    return made[0], made[1]
 
 
-def trained(model: nn.Module, pairs: Pairs, steps: int, seed: int, lr: float = 1e-2) -> nn.Module:
-    fit(model, pairs.batches(64), steps=steps, lr=lr, schedule=cosine, seed=seed, progress=False)
+def trained(model: nn.Module, pairs: Pairs, steps: int, seed: int) -> nn.Module:
+    """As `train` in the lesson."""
+    how = {"schedule": FALLING, "mixed_precision": False, "progress": False}
+    fit(model, pairs.batches(64), steps=steps, lr=1e-2, seed=seed, **how)
     return model
 
 
@@ -73,7 +75,7 @@ def by_place(model: nn.Module, pairs: Pairs, name: str, steps: int, seed: int) -
 
 def translators() -> Rows:
     """Wrong next words by construction and length, and by the Spanish word's place; three seeds, as in the lesson."""
-    train, test, _ = load_pairs()
+    train, test = load_pairs()
     words = len(train.source_words), len(train.target_words)
     passive = lesson.has_passive(test)
     for seed in (100, 101, 102):
@@ -93,57 +95,34 @@ def translators() -> Rows:
 
 
 def longer() -> Rows:
-    """Ten times the steps, once: wrong next words by length in actives, of the test set and of the training set, and
-    without attention by the Spanish word's place, in all sentences of the test set."""
-    train, test, _ = load_pairs()
+    """Ten times the steps: wrong next words by length, in the actives of the test set."""
+    train, test = load_pairs()
     words = len(train.source_words), len(train.target_words)
-    for name in ("RNN", "attention", "source-blind"):
-        runtime.seed(100)
-        model = RNNTranslator(*words, 64, attention=name == "attention" and Alignment("additive", 64, longest=24))
-        model = trained(Blind(model) if name == "source-blind" else model, train, 3000, 100, lr=3e-3)
-        for split, pairs in (("test", test), ("train", train)):
-            for length, share in by_length(model, pairs, ~lesson.has_passive(pairs)):
-                yield name, 3000, 100, f"{split} {length}", share
-        if name != "attention":
-            yield from by_place(model, test, name, 3000, 100)
+    for seed in (100, 101, 102):
+        for name in ("source-blind", "RNN", "even look", "attention"):
+            score = lesson.EvenLook() if name == "even look" else False
+            runtime.seed(seed)
+            if name == "attention":
+                score = Alignment("additive", 64, longest=24)
+            model = RNNTranslator(*words, 64, attention=score)
+            model = trained(Blind(model) if name == "source-blind" else model, train, 3000, seed)
+            for length, share in by_length(model, test, ~lesson.has_passive(test)):
+                yield name, 3000, seed, f"actives {length}", share
 
 
 def scores() -> Rows:
-    """Each score, and none, on sentences of up to 9 words: wrong words and alignment error."""
-    train, test, links = load_pairs(longest=9)
+    """Each score, and the even look, on sentences of up to 9 words: wrong words."""
+    train, test = load_pairs(longest=9)
     words = len(train.source_words), len(train.target_words)
+    how = {"schedule": cosine, "mixed_precision": False, "progress": False}
     for seed in (100, 101, 102):
         for name in lesson.SCORES:
             score = lesson.named_score(name, 64, longest=24)
             runtime.seed(seed)  # after the score, so that all else starts alike
-            model = trained(RNNTranslator(*words, 64, attention=score), train, 200, seed)
+            model = RNNTranslator(*words, 64, attention=score)
+            fit(model, train.batches(64), steps=200, lr=1e-2, seed=seed, **how)
             wrong = 1 - metrics.accuracy(model, test.inputs, test.after)[lesson.word_mask(test)].float().mean()
             yield name, 200, seed, "wrong", wrong.item()
-            if name not in ("even", "none"):  # these two do not choose
-                with torch.no_grad():
-                    places = model.decode(test.before, model.encode(test.source, test.lengths))[1].argmax(dim=-1)
-                    yield name, 200, seed, "alignment error", alignment_error(places, test, links)
-
-
-def scores_longer() -> Rows:
-    """Range, or only speed? Two cosine scores and the even look after eight times the steps, once: wrong words."""
-    train, test, _ = load_pairs(longest=9)
-    words = len(train.source_words), len(train.target_words)
-    for name in ("cosine", "even", "cosine × 8"):
-        score = lesson.named_score(name, 64, longest=24)
-        runtime.seed(100)
-        model = trained(RNNTranslator(*words, 64, attention=score), train, 1600, 100)
-        wrong = 1 - metrics.accuracy(model, test.inputs, test.after)[lesson.word_mask(test)].float().mean()
-        yield name, 1600, 100, "wrong", wrong.item()
-
-
-def alignment_error(places: torch.Tensor, pairs: Pairs, links: list[str]) -> float:
-    sets: tuple[set, set, set] = set(), set(), set()
-    for row, (target, text) in enumerate(zip(pairs.targets, links, strict=True)):
-        found = {(int(places[row, j]), j) for j in range(len(target))}
-        for whole, part in zip(sets, (*lesson.gold_links(text), found), strict=True):
-            whole |= {(row, *link) for link in part}
-    return metrics.alignment_error_rate(*sets)
 
 
 def hops() -> Rows:
@@ -160,35 +139,5 @@ def hops() -> Rows:
                     yield f"{count} hops, {start}", STEPS, seed, kind, right
 
 
-def replaced_question(
-    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """A hop after which the question is gone: what was read takes its place, instead of being added."""
-    added, weights = memory_network.hop(q, keys, values, mask)
-    return added - q, weights
-
-
-def replaced() -> Rows:
-    """Two hops on two facts, where what was read is added to the question and where it replaces it."""
-    train, test, words, answers = lesson.load_stories()
-    batches = with_replacement(train.inputs, train.targets, train.of_kind("two facts"), 64)
-    asked = test.some(test.of_kind("two facts"))
-    for name, hop in (("added", memory_network.hop), ("replaced", replaced_question)):
-        for seed in (100, 101, 102):
-            network = lesson.trained_memory(batches, len(words), len(answers), 2, "softmax", STEPS, seed, hop=hop)
-            right = metrics.accuracy(network, asked.inputs, asked.targets).float().mean().item()
-            yield name, STEPS, seed, "two facts", right
-
-
 if __name__ == "__main__":
-    run_and_store(
-        "attention",
-        {
-            "translators": translators,
-            "longer": longer,
-            "scores": scores,
-            "scores_longer": scores_longer,
-            "hops": hops,
-            "replaced": replaced,
-        },
-    )
+    run_and_store("attention", {"translators": translators, "longer": longer, "scores": scores, "hops": hops})

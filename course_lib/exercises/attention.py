@@ -1,4 +1,4 @@
-"""Exercises of lesson 02: a control, a score, a masked softmax, a context, vectors by hand, a redirection, a hop."""
+"""Exercises of lesson 02: a control, a score, a masked softmax, a context, vectors by hand, a hop."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 from course_lib.lab.grading import Check, Exercise, Wrong, describe
 from course_lib.lab.ladder import Ladder, edits, signature_check
-from course_lib.lessons.attention import redirected, reversing_vectors, source_blind
+from course_lib.lessons.attention import reversing_vectors, source_blind
 from course_lib.models.attention import additive_score, context_vector, masked_softmax
 from course_lib.models.memory_network import hop
 
@@ -580,74 +580,6 @@ backwards = Exercise(
 # --- 2.6 ---
 
 
-def _redirect_cases() -> list[tuple]:
-    cases = []
-    for seed, (batch, queries, keys, step) in enumerate(((2, 3, 5, 1), (1, 4, 2, 3), (3, 2, 6, 0))):
-        [scores] = _random(seed, (batch, queries, keys))
-        places = torch.arange(keys)
-        seen = (places != 1, places == 0, places % 2 == 1)[seed]
-        cases.append((scores.softmax(dim=-1), step, seen))
-    return cases
-
-
-def _sums_to_one(answer: Callable) -> None:
-    for weights, step, seen in _redirect_cases():
-        row = answer(weights, step, seen)[:, step]
-        if row[:, ~seen].any():
-            raise Wrong("At the step asked for, a place that may not be seen still has some weight.")
-        if not torch.allclose(row.sum(dim=-1), torch.ones(len(row)), atol=1e-4):
-            raise Wrong("The weights of the step no longer sum to 1: divide what is left by its sum.")
-
-
-redirect = Exercise(
-    id="2.6",
-    title="redirect a look",
-    reference=redirected,
-    checks=Ladder(
-        redirected,
-        _redirect_cases(),
-        returns=["weights"],
-        properties=[_sums_to_one],
-        slips=edits(
-            redirected,
-            """
-            * seen → * ~seen · `seen` is turned round: True is what the step may still see.
-            kept / total → kept · The weights of the step no longer sum to 1: divide what is left by its sum.
-            kept / total → seen / seen.sum()
-            · What is left is shared out evenly; it should be in proportion to the weights that were there.
-            kept / total → kept.softmax(dim=-1)
-            · A softmax is taken of the weights, which have been through one already: divide them by their sum.
-            kept / total → weights[:, step].masked_fill(~seen, -1e30).softmax(dim=-1)
-            · A softmax is taken of the weights, which have been through one already: divide them by their sum.
-            kept.sum(dim=-1, keepdim=True) → kept.sum()
-            · The sum runs over all sentences: each sentence's weights are divided by their own sum.
-            weights.clone() → torch.zeros_like(weights)
-            · The other steps have lost their weights: they look as before.
-            weights.clone() → weights * seen / (weights * seen).sum(dim=-1, keepdim=True)
-            · The other steps are redirected, too: only the one at `step` may change.
-            return new → return new[:, step]
-            · This is the row of the step alone: return the weights of all steps, that one changed.
-            """,
-        ),
-    ).without("gradients"),
-    crashes=[
-        (
-            "does not match the shape of the indexed tensor",
-            "`seen` is over the places, the last dimension: `[:, step, seen]`.",
-        ),
-        ("must match the size of tensor", "`seen` is over the places: of one step the weights are `weights[:, step]`."),
-    ],
-    nudge="First set to 0 what may not be seen, at this step only; then divide by what is left.",
-    sketch="""
-        kept = the weights of the step, times seen         (batch, keys)
-        divide kept by its sum over the places             (batch, keys): it sums to 1 again
-        put it in the step's place, in a copy of weights   (batch, queries, keys)
-        """,
-)
-
-# --- 2.7 ---
-
-
 def _hop_cases() -> list[tuple]:
     cases = []
     for seed, (batch, facts, d) in enumerate(((2, 4, 3), (1, 3, 5), (3, 6, 2))):
@@ -663,7 +595,7 @@ def _gradient_of_the_question(answer: Callable) -> None:
 
 
 one_hop = Exercise(
-    id="2.7",
+    id="2.6",
     title="a hop",
     reference=hop,
     checks=Ladder(
@@ -712,4 +644,4 @@ one_hop = Exercise(
         """,
 )
 
-EXERCISES = [blind, score, softmax, context, backwards, redirect, one_hop]
+EXERCISES = [blind, score, softmax, context, backwards, one_hop]

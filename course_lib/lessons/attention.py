@@ -50,18 +50,6 @@ def reversing_vectors(lengths: Tensor, longest: int, margin: float) -> tuple[Ten
     return margin * torch.stack([2 * wanted, torch.ones_like(wanted)], dim=-1), keys
 
 
-def redirected(weights: Tensor, step: int, seen: Tensor) -> Tensor:
-    """The same weights, but at one step only some places may be seen, and share its weight in proportion.
-
-    weights (batch, queries, keys), seen (keys): True at the places that the step may still see → as weights
-    """
-    kept = weights[:, step] * seen  # (batch, keys)
-    total = kept.sum(dim=-1, keepdim=True)
-    new = weights.clone()
-    new[:, step] = kept / total
-    return new
-
-
 def gold_links(text: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """The sure and the possible links of a sentence of the corpus ``aligned``, as (English place, Spanish place).
 
@@ -126,21 +114,21 @@ def _groups(pairs: Pairs) -> list[Tensor]:
     return [(pairs.lengths - middle).abs() <= 1 for middle in LENGTHS]  # masks (pairs)
 
 
-def up_to(longest: int, pairs: Pairs, like: Pairs) -> tuple[Pairs, list[int]]:
-    """The pairs of at most so many English words, with the word numbers of ``like``, and their rows."""
+def up_to(longest: int, pairs: Pairs, like: Pairs) -> Pairs:
+    """The pairs of at most so many English words, with the word numbers of ``like``."""
     rows = [row for row, words in enumerate(pairs.sources) if len(words) <= longest]
-    return Pairs([pairs.sources[row] for row in rows], [pairs.targets[row] for row in rows], like=like), rows
+    return Pairs([pairs.sources[row] for row in rows], [pairs.targets[row] for row in rows], like=like)
 
 
 class SharpCosine(Alignment):
-    """The cosine score times a sharpness, one number, that is √d at the start and then learned, or stays (`fixed`)."""
+    """The cosine score times a constant, its sharpness."""
 
-    def __init__(self, d: int, longest: int, fixed: bool = False):
+    def __init__(self, d: int, longest: int, sharpness: float):
         super().__init__("cosine", d, longest)
-        self.log_sharpness = nn.Parameter(torch.tensor(math.log(d) / 2), requires_grad=not fixed)
+        self.sharpness = sharpness
 
     def forward(self, q: Tensor, keys: Tensor) -> Tensor:
-        return self.log_sharpness.exp() * super().forward(q, keys)
+        return self.sharpness * super().forward(q, keys)
 
 
 def last_look(q: Tensor, states: Tensor, mask: Tensor, score: Callable) -> tuple[Tensor, Tensor]:
@@ -160,18 +148,16 @@ class EvenLook(nn.Module):
         return q.new_zeros(len(q), q.shape[1], keys.shape[1])
 
 
-SCORES = (*Alignment.KINDS, "cosine × 8", "cosine, sharpened", "even", "none")
+SCORES = (*Alignment.KINDS, "cosine × 8", "even")
 
 
-def named_score(name: str, d: int, longest: int, additive: Callable = additive_score) -> nn.Module | bool:
-    """One of the `SCORES`; False for ``"none"``: a decoder that does not look."""
-    if name == "none":
-        return False
+def named_score(name: str, d: int, longest: int, additive: Callable = additive_score) -> nn.Module:
+    """One of the `SCORES`."""
     if name == "even":
         return EvenLook()
     if name in Alignment.KINDS:
         return Alignment(name, d, longest, additive=additive)
-    return SharpCosine(d, longest, fixed=name == "cosine × 8")
+    return SharpCosine(d, longest, sharpness=8.0)
 
 
 @dataclass(frozen=True)
@@ -238,15 +224,6 @@ def fact_numbers(stories: StorySet) -> tuple[Tensor, Tensor, Tensor]:
     return needed, torch.tensor([newest_movement(story) for story in told]), torch.tensor(of_person)
 
 
-def newest_mention(stories: StorySet) -> Tensor:
-    """Of each story the number of the last fact that names the thing asked for, the question's last word: (stories)."""
-    found = []
-    for story, question in zip(stories.texts["story"], stories.texts["question"], strict=True):
-        thing = question.split()[-1]
-        found.append(max(i for i, fact in enumerate(story.split(". ")) if thing in fact.split()))
-    return torch.tensor(found)
-
-
 def newest_place_right(texts: dict[str, list[str]]) -> float:
     """How often the newest place of a story is the answer."""
     found = [newest_place(story) == answer for story, answer in zip(texts["story"], texts["answer"], strict=True)]
@@ -297,7 +274,7 @@ def mark_apart(ax: Axes) -> None:
     """Looks of their own for two translators that would share marker and dashes with others."""
     for line in ax.get_lines():
         if line.get_label() == "even look":
-            line.set(marker="X", linestyle=(0, (1, 1.5)))
+            line.set(color=viz.PALETTE[3], marker="X", linestyle=(0, (1, 1.5)))
         elif line.get_label() == "attention, bidirectional":
             line.set(color=viz.PALETTE[6], marker="P", linestyle=(0, (6, 1.5)))
 
@@ -337,15 +314,9 @@ def draw_gains(ax: Axes, gains: dict[int, Sequence[float]], others: Sequence[dic
         for other in others:
             ax.plot(range(1, len(other[length]) + 1), other[length], color=colour, linewidth=0.8, alpha=0.6)
     ax.axhline(0, color="#808080", linewidth=0.8)
-    ax.set(xlabel="place of the Spanish word", ylabel="share gained by the RNN")
+    ax.set(xlabel="place of the Spanish word", ylabel="gain on source-blind")
     ax.set(ylim=(-0.1, 1), xticks=range(1, LAST_PLACE + 1, 2))
     ax.legend(loc="upper right")
-
-
-def stored_lines(stored: dict, split: str) -> dict[str, tuple[tuple[int, ...], list[float]]]:
-    """After ten times the steps, on the actives of a split: name → (lengths, shares of wrong words), for a plot."""
-    names = ("source-blind", "RNN", "attention")
-    return {name: (LENGTHS, [stored[name, 3000, f"{split} {n}"][0] for n in LENGTHS]) for name in names}
 
 
 START_MARKS = ("s", "^", "x")  # a start has the same mark in every row
@@ -365,17 +336,14 @@ def name_scores(ax: Axes) -> None:
     )
 
 
-def draw_scores(ax: Axes, here: dict[str, float], stored: dict, group: str, rule: float | None = None) -> None:
-    """A row for each score: large dots are measured here, small marks are stored starts; dashed: ``rule``."""
-    names = list(here)
-    if rule is not None:
-        ax.axvline(rule, color="#808080", linestyle="--")
-    for y, name in enumerate(names):
+def draw_scores(ax: Axes, here: dict[str, float], stored: dict) -> None:
+    """A row for each score: large dots are measured here, small marks are stored starts."""
+    for y, name in enumerate(here):
         ax.scatter(here[name], y, s=70, color=viz.PALETTE[0], zorder=3)
-        for value, marker in zip(stored.get((name, 200, group), []), START_MARKS, strict=False):
+        for value, marker in zip(stored.get((name, 200, "wrong"), []), START_MARKS, strict=False):
             ax.scatter(value, y, s=18, marker=marker, color="#222222", zorder=4)
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(SCORES) - 0.5, -0.5)  # the rows of two panels stand side by side, also where "none" is missing
+    ax.set_yticks(range(len(here)), list(here))
+    ax.set_ylim(len(here) - 0.5, -0.5)
     ax.set_xlim(left=0)
 
 
@@ -423,42 +391,7 @@ def name_links(ax: Axes) -> None:
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def draw_errors(ax: Axes, shares: dict[str, dict[str, float]]) -> None:
-    """Bars in groups: ``{network: {kind of word: share of them that is wrong}}``, a group for each kind."""
-    height = 0.8 / len(shares)
-    kinds = list(next(iter(shares.values())))
-    for number, (name, of_kind) in enumerate(shares.items()):
-        places = [group + height * (number - (len(shares) - 1) / 2) for group in range(len(kinds))]
-        hatch = "//" if number else None  # colour is not the only cue
-        drawn = ax.barh(
-            places,
-            list(of_kind.values()),
-            height * 0.9,
-            color=viz.PALETTE[number],
-            label=name,
-            hatch=hatch,
-            edgecolor="white",
-        )
-        ax.bar_label(drawn, fmt="%.2f", padding=3)
-    ax.set_yticks(range(len(kinds)), kinds)
-    ax.invert_yaxis()
-    ax.grid(axis="y", visible=False)
-    ax.margins(x=0.2)
-    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2)
-
-
 # --- alignments -------------------------------------------------------------------------------------------------------
-
-FORMS = {  # of the articles: definite or not, gender, number
-    "el": ("the", "m", 1),
-    "la": ("the", "f", 1),
-    "los": ("the", "m", 2),
-    "las": ("the", "f", 2),
-    "un": ("a", "m", 1),
-    "una": ("a", "f", 1),
-    "unos": ("a", "m", 2),
-    "unas": ("a", "f", 2),
-}
 
 
 def links_by_counting(train: Pairs, test: Pairs, rounds: int = 5) -> list[list[int]]:
@@ -482,29 +415,6 @@ def links_by_counting(train: Pairs, test: Pairs, rounds: int = 5) -> list[list[i
     return [fits[x[:n]][:, test.target_words.encode(words)].argmax(dim=0).tolist() for x, n, words in rows]
 
 
-def article_mask(pairs: Pairs) -> Tensor:
-    """True where the next word is an article: (pairs, target length)."""
-    return torch.isin(pairs.after, pairs.target_words.encode(sorted(set(FORMS) & set(pairs.target_words.tokens))))
-
-
-def article_slips(said: Tensor, pairs: Pairs) -> dict[str, float]:
-    """Of all articles the shares for which an article of another gender or of another number alone is said.
-
-    said (pairs, target length): the numbers of the most probable words. What is left of the errors changes *the* and
-    *a*, or says no article.
-    """
-    names = pairs.target_words.tokens
-    articles = article_mask(pairs)
-    slips = {"another gender": 0, "another number alone": 0}
-    for wanted, found in zip(pairs.after[articles].tolist(), said[articles].tolist(), strict=True):
-        one, other = (FORMS.get(names[number]) for number in (wanted, found))
-        if one and other and one[1] != other[1]:
-            slips["another gender"] += 1
-        elif one and other and one[2] != other[2]:
-            slips["another number alone"] += 1
-    return {name: count / int(articles.sum()) for name, count in slips.items()}
-
-
 def link_masks(pairs: Pairs, gold: Sequence[tuple[set, set]]) -> tuple[Tensor, Tensor]:
     """The sure links, and the sure or possible ones, as masks: (pairs, target length, source length) each."""
     sure, either = torch.zeros(2, *pairs.after.shape, pairs.source.shape[1], dtype=torch.bool)
@@ -517,13 +427,9 @@ def link_masks(pairs: Pairs, gold: Sequence[tuple[set, set]]) -> tuple[Tensor, T
 
 
 def only(weights: Tensor, seen: Tensor) -> Tensor:
-    """As `redirected`, for all steps at once: weights and ``seen`` (pairs, target length, source length)."""
+    """The weights that are left if each step sees some places only: in proportion to what they were, with the sum 1.
+
+    weights and ``seen`` (pairs, target length, source length); where nothing is seen, all is 0
+    """
     kept = weights.double() * seen
     return (kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-300)).to(weights.dtype)
-
-
-def one_at_random(places: Tensor, seed: int) -> Tensor:
-    """One place for each step, drawn from those where ``places`` (pairs, target length, source length) is True."""
-    generator = torch.Generator().manual_seed(seed)
-    drawn = torch.multinomial(places.flatten(0, 1).float().cpu(), 1, generator=generator)  # (pairs · m, 1)
-    return nn.functional.one_hot(drawn[:, 0], places.shape[-1]).view(places.shape).bool().to(places.device)

@@ -19,11 +19,10 @@ EQUIVALENT = {
     "2.2": {},
     "2.3": {},
     "2.4": {},
-    "2.6": {"total = kept.sum(dim=1, keepdim=True)": "of one step, (batch, keys): its last dimension is dimension 1"},
-    "2.7": {},
     "2.5": {
         "keys = torch.stack([place, -place ** 2], dim=1)": "of a row of numbers: its last dimension is dimension 1"
     },
+    "2.6": {},
 }
 
 
@@ -387,90 +386,10 @@ def context_vector(q, states, mask, score):
     return weights @ states, weights
 
 
-# --- 2.6 redirect a look: right ---------------------------------------------------------------------------------------
+# --- 2.6 a hop: right -------------------------------------------------------------------------------------------------
 
 
-@right("2.6", "where")
-def redirected(weights, step, seen):
-    row = torch.where(seen, weights[:, step], 0.0)
-    row = row / row.sum(-1, keepdim=True)
-    return torch.cat([weights[:, :step], row[:, None], weights[:, step + 1 :]], dim=1)
-
-
-@right("2.6", "masked_fill and normalize")
-def redirected(weights, step, seen):
-    new = weights.clone()
-    new[:, step] = nn.functional.normalize(weights[:, step].masked_fill(~seen, 0), p=1, dim=-1)
-    return new
-
-
-@right("2.6", "sentence by sentence")
-def redirected(weights, step, seen):
-    new = weights.clone()
-    for b in range(len(weights)):
-        left = sum(weights[b, step, j] for j in range(len(seen)) if seen[j])
-        for j in range(len(seen)):
-            new[b, step, j] = weights[b, step, j] / left if seen[j] else 0.0
-    return new
-
-
-@right("2.6", "set to 0 in the copy, then divided")
-def redirected(weights, step, seen):
-    new = weights.clone()
-    new[:, step, ~seen] = 0
-    new[:, step] = new[:, step] / new[:, step].sum(-1, keepdim=True)
-    return new
-
-
-@right("2.6", "multiplied in the copy, then divided")
-def redirected(weights, step, seen):
-    new = weights.clone()
-    new[:, step] = new[:, step] * seen
-    new[:, step] = new[:, step] / new[:, step].sum(-1, keepdim=True)
-    return new
-
-
-# --- 2.6 wrong ------------------------------------------------------------------------------------------------------
-
-
-@wrong("2.6", "in place", says="It changes its input weights in place")
-def redirected(weights, step, seen):
-    kept = weights[:, step] * seen
-    weights[:, step] = kept / kept.sum(dim=-1, keepdim=True)
-    return weights
-
-
-@wrong("2.6", "all steps", says="The other steps are redirected, too")
-def redirected(weights, step, seen):
-    kept = weights * seen
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@wrong("2.6", "hidden weight left", says="a place that may not be seen still has some weight")
-def redirected(weights, step, seen):
-    new = weights.clone()
-    new[:, step] = weights[:, step] * (0.5 + 0.5 * seen)
-    return new
-
-
-@wrong("2.6", "the first sentence", says="`seen` is over the places: of one step the weights are `weights[:, step]`")
-def redirected(weights, step, seen):
-    new = weights.clone()
-    new[:, step] = weights[:, :, step] * seen
-    return new
-
-
-@wrong("2.6", "an index too early", says="`seen` is over the places, the last dimension")
-def redirected(weights, step, seen):
-    new = weights.clone()
-    new[:, ~seen] = 0
-    return new / new.sum(dim=-1, keepdim=True)
-
-
-# --- 2.7 a hop: right -------------------------------------------------------------------------------------------------
-
-
-@right("2.7", "matrix products")
+@right("2.6", "matrix products")
 def hop(q, keys, values, mask):
     scores = (keys @ q[:, :, None])[..., 0]
     if mask is not None:
@@ -479,7 +398,7 @@ def hop(q, keys, values, mask):
     return q + (weights[:, None] @ values)[:, 0], weights
 
 
-@right("2.7", "products and sums")
+@right("2.6", "products and sums")
 def hop(q, keys, values, mask=None):
     scores = (q[:, None] * keys).sum(dim=-1)
     scores = scores if mask is None else torch.where(mask, scores, -1e9)
@@ -487,7 +406,7 @@ def hop(q, keys, values, mask=None):
     return (weights[:, :, None] * values).sum(dim=1) + q, weights
 
 
-@right("2.7", "story by story")
+@right("2.6", "story by story")
 def hop(q, keys, values, mask):
     news, looks = [], []
     for b in range(len(q)):
@@ -500,7 +419,7 @@ def hop(q, keys, values, mask):
     return torch.stack(news), torch.stack(looks)
 
 
-@right("2.7", "weights that are only looked at")
+@right("2.6", "weights that are only looked at")
 def hop(q, keys, values, mask):
     scores = torch.einsum("bd,bnd->bn", q, keys)
     scores = scores if mask is None else scores.masked_fill(~mask, -1e30)
@@ -508,10 +427,10 @@ def hop(q, keys, values, mask):
     return q + torch.einsum("bn,bnd->bd", weights, values), weights.detach()
 
 
-# --- 2.7 wrong ------------------------------------------------------------------------------------------------------
+# --- 2.6 wrong ------------------------------------------------------------------------------------------------------
 
 
-@wrong("2.7", "the slide's", says="What was read replaces the question")
+@wrong("2.6", "the slide's", says="What was read replaces the question")
 def hop(q, keys, values, mask):
     scores = (q[:, None] * keys).sum(dim=-1)
     scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
@@ -519,7 +438,7 @@ def hop(q, keys, values, mask):
     return (weights[:, :, None] * values).sum(dim=1), weights
 
 
-@wrong("2.7", "values cut off from the gradient", says="no gradient reaches values")
+@wrong("2.6", "values cut off from the gradient", says="no gradient reaches values")
 def hop(q, keys, values, mask):
     scores = (q[:, None] * keys).sum(dim=-1)
     scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
@@ -527,25 +446,25 @@ def hop(q, keys, values, mask):
     return q + (weights[:, :, None] * values.detach()).sum(dim=1), weights
 
 
-@wrong("2.7", "None forgotten", says="`mask` may be `None`")
+@wrong("2.6", "None forgotten", says="`mask` may be `None`")
 def hop(q, keys, values, mask):
     weights = (q[:, None] * keys).sum(dim=-1).masked_fill(~mask, -1e9).softmax(-1)
     return q + (weights[:, :, None] * values).sum(dim=1), weights
 
 
-@wrong("2.7", "as for one story", says="give the question a dimension for the facts")
+@wrong("2.6", "as for one story", says="give the question a dimension for the facts")
 def hop(q, keys, values, mask):
     weights = (q * keys).sum(dim=-1).softmax(-1)
     return q + (weights[:, :, None] * values).sum(dim=1), weights
 
 
-@wrong("2.7", "keys not turned", says="each question meets the facts of its own story")
+@wrong("2.6", "keys not turned", says="each question meets the facts of its own story")
 def hop(q, keys, values, mask):
     weights = (q @ keys).softmax(-1)
     return q + weights @ values, weights
 
 
-@wrong("2.7", "the new question alone", says="Expected the new question and weights to be returned")
+@wrong("2.6", "the new question alone", says="Expected the new question and weights to be returned")
 def hop(q, keys, values, mask):
     weights = (q[:, None] * keys).sum(dim=-1).softmax(-1)
     return q + (weights[:, :, None] * values).sum(dim=1)

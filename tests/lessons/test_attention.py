@@ -1,4 +1,6 @@
-"""A control that lets nothing through, vectors that find their places, links and misses, stories as numbers."""
+"""A control that lets nothing through, vectors that find their places, links, stories as numbers."""
+
+import csv
 
 import pytest
 import torch
@@ -6,7 +8,7 @@ import torch
 from course_lib import viz
 from course_lib.data.batches import Pairs
 from course_lib.lessons import attention as lesson
-from course_lib.measure.stored import stored_runs
+from course_lib.measure.stored import TABLES, stored_runs
 from course_lib.models.attention import Alignment
 
 
@@ -33,13 +35,6 @@ def test_the_reversing_vectors_lead_by_the_margin():
         torch.testing.assert_close(best.values[:, 0] - best.values[:, 1], torch.full((n,), 4.0))
 
 
-def test_a_redirected_look_keeps_its_proportions():
-    weights = torch.tensor([[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]])
-    new = lesson.redirected(weights, 0, torch.tensor([False, True, True]))
-    torch.testing.assert_close(new, torch.tensor([[[0.0, 0.6, 0.4], [0.1, 0.1, 0.8]]]))
-    assert weights[0, 0, 0] == 0.5
-
-
 def test_links_as_masks():
     gold = [({(0, 2), (1, 3), (3, 1), (5, 0)}, {(4, 0)}), ({(2, 1), (3, 2)}, set())]
     sure, either = lesson.link_masks(some_pairs(), gold)
@@ -49,20 +44,12 @@ def test_links_as_masks():
     assert torch.equal(sure[1], either[1])
 
 
-def test_all_looks_redirected_at_once():
-    weights = torch.rand(2, 3, 4).softmax(dim=-1)
-    seen = torch.tensor([True, False, True, True])
-    new = lesson.only(weights, seen.expand(2, 3, 4))
-    torch.testing.assert_close(new[:, 1], lesson.redirected(weights, 1, seen)[:, 1])
-    assert not lesson.only(weights, torch.zeros(2, 3, 4, dtype=torch.bool)).any()
-
-
-def test_one_place_at_random():
-    places = torch.tensor([[[True, False, True], [False, True, False]]]).expand(50, 2, 3)
-    drawn = lesson.one_at_random(places, seed=0)
-    assert torch.equal(drawn.sum(dim=-1), torch.ones(50, 2, dtype=torch.long))
-    assert not (drawn & ~places).any()
-    assert drawn[:, 0].any(dim=0).tolist() == [True, False, True]
+def test_what_is_left_of_a_look_keeps_its_proportions():
+    weights = torch.tensor([[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]])
+    seen = torch.tensor([[[False, True, True], [True, True, False]]])
+    torch.testing.assert_close(lesson.only(weights, seen), torch.tensor([[[0.0, 0.6, 0.4], [0.5, 0.5, 0.0]]]))
+    assert weights[0, 0, 0] == 0.5
+    assert not lesson.only(weights, torch.zeros(1, 2, 3, dtype=torch.bool)).any()
 
 
 def test_the_last_state_alone_is_seen():
@@ -85,13 +72,10 @@ def test_passives_and_shares_by_length():
     assert shares[0] == pytest.approx(5 / 7)  # both have 4 to 6 words; neither the end counts nor what comes after it
 
 
-def test_a_sharp_cosine_is_a_cosine_times_a_learned_number():
+def test_a_sharp_cosine_is_a_cosine_times_a_number():
     q, keys = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
-    score = lesson.SharpCosine(4, longest=5)
-    torch.testing.assert_close(score(q, keys), 2 * Alignment("cosine", 4, longest=5)(q, keys))
-    with torch.no_grad():
-        score.log_sharpness += 1.0
-    torch.testing.assert_close(score(q, keys), 2 * torch.e * Alignment("cosine", 4, longest=5)(q, keys))
+    cosine = Alignment("cosine", 4, longest=5)(q, keys)
+    torch.testing.assert_close(lesson.SharpCosine(4, longest=5, sharpness=8.0)(q, keys), 8 * cosine)
 
 
 def test_shares_by_place():
@@ -106,25 +90,13 @@ def test_shares_by_place():
 
 
 def test_short_pairs():
-    short, rows = lesson.up_to(4, some_pairs(), some_pairs())
-    assert (short.sources, rows) == ([["she", "saw", "the", "hat"]], [1])
+    short = lesson.up_to(4, some_pairs(), some_pairs())
+    assert short.sources == [["she", "saw", "the", "hat"]]
     assert torch.equal(short.source[0], some_pairs().source[1, :4])
 
 
 def test_an_even_look_gives_all_words_the_same_score():
     assert lesson.EvenLook()(torch.randn(2, 3, 4), torch.randn(2, 5, 4)).tolist() == torch.zeros(2, 3, 5).tolist()
-
-
-def test_wrong_articles_by_kind():
-    pairs = some_pairs()
-    words = ["la", "los", "una", "el", "un", "las"]
-    pairs = Pairs(pairs.sources, pairs.targets, like=Pairs(pairs.sources, [[*words, *pairs.targets[0]], ["vio"]]))
-    assert lesson.article_mask(pairs).tolist() == [[False, False, True, False, False], [False, True] + 3 * [False]]
-    number = pairs.target_words.encode
-    for first, second, expected in (("la", "los", (0.5, 0.5)), ("una", "el", (0.5, 0)), ("un", "vio", (0, 0))):
-        said = pairs.after.clone()
-        said[0, 2], said[1, 1] = number([first, second]).tolist()
-        assert tuple(lesson.article_slips(said, pairs).values()) == expected
 
 
 def test_links_by_counting():
@@ -136,31 +108,26 @@ def test_links_by_counting():
 @pytest.mark.parametrize("name", lesson.SCORES)
 def test_named_scores(name):
     score = lesson.named_score(name, 4, longest=5)
-    if name == "none":
-        assert score is False
-    elif name == "even":
+    assert score(torch.randn(2, 3, 4), torch.randn(2, 5, 4)).shape == (2, 3, 5)
+    if name in ("even", "cosine × 8"):
         assert not list(score.parameters())
-    else:
-        assert score(torch.randn(2, 3, 4), torch.randn(2, 5, 4)).shape == (2, 3, 5)
-        assert all(p.requires_grad for p in score.parameters()) == (name != "cosine × 8")
 
 
 def test_what_is_stored_is_complete():
-    for split in ("test", "train"):
-        curves = lesson.stored_lines(stored_runs("attention", "longer"), split)
-        assert {len(shares) for _, shares in curves.values()} == {len(lesson.LENGTHS)}
+    longer = stored_runs("attention", "longer")
+    for name in ("source-blind", "RNN", "attention"):
+        assert all(mean == mean for mean in lesson.stored_means(longer, name, "actives", steps=3000))
     scores = stored_runs("attention", "scores")
     assert {name for name, _, _ in scores} == set(lesson.SCORES)
+    assert {group for _, _, group in scores} == {"wrong"}
     assert all(0 <= value <= 1 for values in scores.values() for value in values)
     assert len(stored_runs("attention", "hops")) == 12
-    assert {name for name, _, _ in stored_runs("attention", "replaced")} == {"added", "replaced"}
-    gains = lesson.stored_gains(stored_runs("attention", "longer"), (5, 23), steps=3000)
-    assert len(gains[23]) == lesson.LAST_PLACE
     starts = stored_runs("attention", "translators")
     assert len(lesson.stored_gains(starts, (14,), steps=300, run=2)[14]) == lesson.LAST_PLACE
     last = lesson.stored_means(starts, "last state at every step", "passives", steps=300)
     assert [mean == mean for mean in last] == [False] + 6 * [True]  # no passive has 4 to 6 words
-    assert {name for name, _, _ in stored_runs("attention", "scores_longer")} == {"cosine", "even", "cosine × 8"}
+    with (TABLES / "attention.csv").open(encoding="utf-8") as file:
+        assert {row["experiment"] for row in csv.DictReader(file)} == {"translators", "longer", "scores", "hops"}
 
 
 def test_gains_drawn():
@@ -203,18 +170,9 @@ def test_thin_lines_have_the_colour_of_their_name():
     assert thin.get_color() == thick.get_color()
 
 
-def test_bars_of_errors():
-    _, ax = viz.figure()
-    lesson.draw_errors(
-        ax, {"left to right": {"articles": 0.3, "others": 0.1}, "both": {"articles": 0.1, "others": 0.1}}
-    )
-    assert [bar.get_width() for bar in ax.patches] == [0.3, 0.1, 0.1, 0.1]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["articles", "others"]
-
-
 def test_pictures_of_scores_and_starts():
     _, (left, right) = viz.figure(columns=2)
-    lesson.draw_scores(left, {"dot": 0.1, "cosine": 0.3}, {("dot", 200, "wrong"): [0.1, 0.2]}, "wrong", rule=0.5)
+    lesson.draw_scores(left, {"dot": 0.1, "cosine": 0.3}, {("dot", 200, "wrong"): [0.1, 0.2]})
     assert [label.get_text() for label in left.get_yticklabels()] == ["dot", "cosine"]
     lesson.name_scores(left)
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["here", "three other starts"]
@@ -238,7 +196,6 @@ def test_stories():
     assert lesson.newest_movement_of("joe went to the office. anna took the milk", 1) == -1
     needed, newest, of_person = lesson.fact_numbers(two)
     assert needed.shape == (len(two.targets), 2)
-    assert torch.equal(lesson.newest_mention(two), needed[:, 0])
     assert 0 < (newest == needed[:, 1]).float().mean() < (of_person == needed[:, 1]).float().mean() < 1
     assert lesson.newest_place_right(two.texts) == pytest.approx(0.44, abs=0.01)
 
