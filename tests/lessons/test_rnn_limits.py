@@ -228,6 +228,10 @@ def test_what_the_lesson_quotes_of_more_beginnings_is_stored():
     networks = ("Elman", "LSTM", "GRU", "Elman, U orthogonal", "LSTM, gate opened", "GRU, gate opened")
     assert learned[60] == dict(zip(networks, (0, 0, 0, 7, 6, 10), strict=True))
     assert learned[120] == dict(zip(networks, (0, 0, 0, 2, 1, 5), strict=True))
+    wide = stored_runs("recurrent", "wide")
+    learned = {name: (sum(value > 0.5 for value in values), len(values)) for (name, _, _), values in wide.items()}
+    assert learned.pop("GRU, gate opened") == (10, 10)
+    assert learned == dict.fromkeys(("Elman", "LSTM", "Elman, U orthogonal"), (0, 10))
     clipping = stored_runs("recurrent", "clipping")
     ended = {name: sum(loss < 0.1 for loss in clipping[name, 300, "final loss"]) for name, _, _ in clipping}
     assert ended == {"free": 0, "clipped": 18, "matched rate": 18}
