@@ -2,7 +2,7 @@
 
     python benchmarks/attention.py translators longer scores hops
 
-trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About ten minutes on
+trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About a quarter of an hour on
 one core.
 """
 
