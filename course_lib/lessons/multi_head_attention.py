@@ -23,6 +23,7 @@ BUDGETS = {
     "sentences": Budget("sentences to choose a head on, and as many to test it on", cpu=60, gpu=300, smoke=8),
     "groups": Budget("section 6: sentences in groups of four; groups to choose a head on", cpu=120, gpu=300, smoke=4),
     "test_groups": Budget("section 6: groups to test the head on", cpu=60, gpu=300, smoke=4),
+    "each": Budget("section 7: sentences for each sense of a word", cpu=6, smoke=2),
     "words": Budget("words of two senses to choose heads on, and as many to test them on", cpu=7, smoke=2),
     "draws": Budget("draws of random heads, for each number of heads", cpu=20, gpu=50, smoke=2),
 }
