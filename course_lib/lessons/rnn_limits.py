@@ -320,7 +320,7 @@ def stored_reach(distance: int) -> dict[str, list[float]]:
     return {name: values for (name, _, group), values in runs.items() if group == f"{distance} fillers"}
 
 
-def draw_reach(ax: Axes, distance: int) -> None:
+def draw_stored_trainings(ax: Axes, distance: int) -> None:
     """`stored_reach` as dots; beside each row, how many trainings got more than half right."""
     runs = stored_reach(distance)
     draw_dots(ax, runs, chance=1 / SYMBOLS)

@@ -248,7 +248,7 @@ def test_drawings_show_every_run():
     lesson.draw_bits(ax, (2, 20), {"4 + 4 and attention": [6, 59], "4 + 4": [5, 14]})
     assert len(ax.get_lines()) == 4
     _, ax = viz.figure()
-    lesson.draw_reach(ax, 60)
+    lesson.draw_stored_trainings(ax, 60)
     assert [text.get_text() for text in ax.texts][-2:] == ["6 of 10", "10 of 10"]
 
 
