@@ -53,17 +53,19 @@ def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
     return torch.stack(columns, dim=1)
 
 
-def with_random_phases(table: Tensor, generator: torch.Generator) -> Tensor:
-    """Each column keeps its spectrum, the strengths of all its waves; their phases are drawn at random.
+def with_random_phases(table: Tensor, generator: torch.Generator, shared: bool = False) -> Tensor:
+    """Each column keeps its spectrum, the strengths of all its waves; each wave is shifted by a random phase.
 
+    ``shared``: a wave is shifted by the same phase in all columns, so what columns have in common stays.
     table (length, d) → (length, d), with mean 0
     """
     waves = torch.fft.rfft(table - table.mean(dim=0), dim=0)  # (length // 2 + 1, d), complex
-    phases = 2 * math.pi * torch.rand(waves.shape, generator=generator).to(table)
+    columns = 1 if shared else table.shape[1]
+    phases = 2 * math.pi * torch.rand(len(waves), columns, generator=generator).to(table)
     phases[0] = 0  # the mean, and in an even length the fastest wave, are real
     if len(table) % 2 == 0:
         phases[-1] = 0
-    return torch.fft.irfft(torch.polar(waves.abs(), phases), n=len(table), dim=0)
+    return torch.fft.irfft(waves * torch.polar(torch.ones_like(phases), phases), n=len(table), dim=0)
 
 
 def hand_returns(distance: Tensor, back: int, period: float, within: float) -> Tensor:
@@ -129,6 +131,7 @@ def weight_by_distance(attention_weights: Tensor, places: range) -> Tensor:
 def stopped_hand(q: Tensor, k: Tensor, hand: int, longest: int, base: float = 10_000.0) -> Tensor:
     r"""What stopping one rotary hand changes in the scores: beyond ``longest`` places it stands as it does there.
 
+    At a distance whose angle is α the hand gives along · cos α + across · sin α to the score, before the division.
     q, k (…, length, d) before they are turned; the hand is the pair (hand, hand + d/2) → (…, length, length)
     """
     d = q.shape[-1]
@@ -144,7 +147,7 @@ def stopped_hand(q: Tensor, k: Tensor, hand: int, longest: int, base: float = 10
 
 @contextlib.contextmanager
 def with_stopped_hands(model: nn.Module, hands: Iterable[int], longest: int) -> Iterator[None]:
-    """Inside the ``with`` block these rotary hands of each head stand still beyond a distance. Nothing is trained."""
+    """Inside the ``with`` block these rotary hands of every head and block stand still beyond a distance."""
     layers = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
     kept = [layer.alibi for layer in layers]
 

@@ -20,7 +20,8 @@ def residual_block(ax: Axes) -> None:
     ax.plot([0.5, 14.2], [0, 0], color=PALETTE[3], linewidth=4, solid_capstyle="butt")
     arrow(ax, (14.0, 0), (14.7, 0), PALETTE[3])
     ax.text(-0.05, 0, "x", ha="center", va="center", fontsize=14)
-    ax.text(7.4, -0.72, "residual path: nothing on it but additions", ha="center", color=PALETTE[3])
+    path = "our small models (pre-norm): nothing but additions on the residual path"
+    ax.text(7.4, -0.72, path, ha="center", color=PALETTE[3])
     for left, layer in ((1.2, "attention"), (7.9, "feed-forward")):
         arrow(ax, (left, 0.1), (left, 1.65))
         box(ax, left + 0.2, 2.0, "LayerNorm")
@@ -141,12 +142,18 @@ def accuracy_by_place(
     )
 
 
-def ring(ax: Axes, rows: Tensor) -> None:
-    """Neighbouring rows of a table in its two strongest directions, joined in order. rows (rows, ≥ 2)"""
-    ax.plot(rows[:, 0], rows[:, 1], marker="o", markersize=4, linewidth=0.8, color=PALETTE[0])
-    edge = 1.1 * rows[:, :2].abs().max().item()
+def ring(ax: Axes, rows: Tensor, start: int = 0, numbered: int = 7) -> None:
+    """Neighbouring rows of a table in its two strongest directions, joined in order, the first few with their number.
+
+    rows (rows, ≥ 2); the first is row ``start`` of the table
+    """
+    ax.plot(rows[:, 0], rows[:, 1], marker="o", markersize=3, linewidth=0.4, color=PALETTE[0], alpha=0.5)
+    edge = 1.4 * rows[:, :2].abs().max().item()
+    for place, row in enumerate(rows[:numbered], start):
+        at = (1.17 * row[:2] / row[:2].norm() * rows[:, :2].norm(dim=1).max()).tolist()
+        ax.text(*at, str(place), ha="center", va="center", fontsize=8)
     ax.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal", xticks=[], yticks=[])
-    ax.set(xlabel="direction 1", ylabel="direction 2", title=f"MiniLM: {len(rows)} rows in order")
+    ax.set(xlabel="direction 1", ylabel="direction 2", title=f"MiniLM, places {start} to {start + len(rows) - 1}")
 
 
 def turns(ax: Axes, learned: tuple[Tensor, Tensor], rivals: Mapping[str, Sequence[tuple[Tensor, Tensor]]]) -> None:
@@ -154,10 +161,11 @@ def turns(ax: Axes, learned: tuple[Tensor, Tensor], rivals: Mapping[str, Sequenc
 
     Dotted: the bounds of a fast turn, 60 places, that does not shrink, 0.98.
     """
-    ax.scatter(*learned, color=PALETTE[0], marker="o", label="MiniLM", zorder=3)
+    ax.scatter(*learned, facecolors="none", edgecolors=PALETTE[0], linewidths=2, s=90, label="MiniLM", zorder=3)
     for index, (name, tables) in enumerate(rivals.items(), 1):
         for i, table in enumerate(tables):
-            ax.scatter(*table, color=PALETTE[index], marker=" s^"[index], s=16, clip_on=False, label="_" if i else name)
+            look_of = {"color": PALETTE[index], "marker": " s^v"[index], "alpha": 0.5}
+            ax.scatter(*table, **look_of, s=8, linewidths=0, label="_" if i else name)
     ax.axhline(0.98, color="#808080", linestyle=":")
     ax.axvline(60, color="#808080", linestyle=":")
     ax.set_yscale("function", functions=(lambda y: y**6, lambda y: y.clip(0) ** (1 / 6)))  # most of it near 1
@@ -166,17 +174,23 @@ def turns(ax: Axes, learned: tuple[Tensor, Tensor], rivals: Mapping[str, Sequenc
     ax.set_yticks([0, 0.7, 0.8, 0.9, 0.98, 1], ["0", "0.7", "0.8", "0.9", "0.98", "1"])
     ax.set_xticks([6, 20, 60, 200, 600, 2000], ["6", "20", "60", "200", "600", "2000"])
     ax.minorticks_off()
-    ax.legend(loc="lower left", bbox_to_anchor=(-0.15, 1.0), ncols=3, fontsize=9, columnspacing=0.6, handletextpad=0.1)
+    legend = ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=2, fontsize=9, columnspacing=0.6)
+    for handle in legend.legend_handles[1:]:
+        handle.set(sizes=[20], alpha=1)
 
 
-def unexplained_by_step(ax: Axes, steps: Sequence[int], learned: Tensor, rivals: Tensor) -> None:
-    """What the matrix of a step leaves unexplained: of a learned table (steps), and the range of rivals (…, steps)."""
-    ax.plot(steps, learned, color=PALETTE[0], marker="o", markersize=4, label="MiniLM")
-    lowest, highest = rivals.min(dim=0).values, rivals.max(dim=0).values
-    ax.fill_between(steps, lowest, highest, color=PALETTE[1], alpha=0.3, linewidth=0, label="random tables, all ten")
-    ax.axhline(1, label="the mean", **look("chance"))
-    ax.set(xlabel="step, in places", ylabel="unexplained share of variance", ylim=(0, None), xticks=[1, 5, 10, 15, 20])
-    ax.legend(loc="lower left", bbox_to_anchor=(-0.2, 1.0), ncols=3, fontsize=9, columnspacing=0.6, handletextpad=0.4)
+def unexplained_by_step(ax: Axes, steps: Sequence[int], learned: Tensor, rivals: Mapping[str, Tensor]) -> None:
+    """What steps leave unexplained: of a learned table (steps), and the range of rivals of a kind (tables, steps).
+
+    Colours are those of ``turns``.
+    """
+    ax.plot(steps, learned, color=PALETTE[0], marker="o", markersize=4)
+    for index, tables in enumerate(rivals.values(), 1):
+        lowest, highest = tables.min(dim=0).values, tables.max(dim=0).values
+        ax.fill_between(steps, lowest, highest, color=PALETTE[index], alpha=0.35, linewidth=0)
+    ax.axhline(1, **look("chance"))
+    ax.set(xlabel="steps", ylabel="unexplained share of variance", xticks=[1, 5, 10, 15, 20], ylim=(0, None))
+    ax.set_title("colours as in the middle;\ndashed: always the mean", fontsize=9)
 
 
 def distances_looked_at(ax: Axes, beyond: Tensor, within: Tensor, back: int, trained: int) -> None:
@@ -189,4 +203,5 @@ def distances_looked_at(ax: Axes, beyond: Tensor, within: Tensor, back: int, tra
     ax.plot(range(len(within)), within, color=PALETTE[1], linestyle="--", label="places 24 to 31")
     ax.set(xlim=(-2, longest + 2), ylim=(-0.03, 1.05), xlabel="distance from query back to key")
     ax.set_ylabel("attention weight")
+    ax.grid(visible=False)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=9)

@@ -54,9 +54,20 @@ def test_random_phases_keep_the_spectrum_and_nothing_else(length):
     table = 3 + torch.randn(length, 2, generator=generator()).double()
     other = with_random_phases(table, generator(1))
     assert other.mean(dim=0).tolist() == pytest.approx([0, 0], abs=1e-9)
-    strengths = [torch.fft.rfft(rows - rows.mean(dim=0), dim=0).abs() for rows in (table, other)]
-    assert torch.allclose(*strengths, atol=1e-9)
+    waves = [torch.fft.rfft(rows - rows.mean(dim=0), dim=0) for rows in (table, other)]
+    assert torch.allclose(*[wave.abs() for wave in waves], atol=1e-9)
     assert not torch.allclose(table - table.mean(dim=0), other, atol=0.1)
+
+
+@pytest.mark.parametrize("length", [40, 41])
+def test_shared_phases_keep_what_columns_have_in_common(length):
+    table = torch.randn(length, 2, generator=generator()).double()
+    others = [with_random_phases(table, generator(1), shared) for shared in (False, True)]
+    waves = [torch.fft.rfft(rows - rows.mean(dim=0), dim=0) for rows in (table, *others)]
+    between = [wave[:, 0] * wave[:, 1].conj() for wave in waves]
+    assert torch.allclose(between[0], between[2], atol=1e-9)
+    assert not torch.allclose(between[0], between[1], atol=0.1)
+    assert not torch.allclose(waves[0], waves[2], atol=0.1)
 
 
 def test_a_stopped_hand_stands_as_at_the_longest_distance():

@@ -75,13 +75,16 @@ def test_turns_of_random_tables_share_one_name():
     assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random twins", "random phases"]
 
 
-def test_what_a_step_leaves_unexplained_has_its_rivals_and_the_mean():
+def test_what_a_step_leaves_unexplained_has_a_band_for_each_kind():
     _, ax = viz.figure()
-    position_drawings.unexplained_by_step(ax, range(1, 4), torch.tensor([0.1, 0.2, 0.3]), torch.rand(10, 3))
-    assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random tables, all ten", "the mean"]
+    rivals = {"random twins": torch.rand(10, 3), "random phases": torch.rand(5, 3)}
+    position_drawings.unexplained_by_step(ax, range(1, 4), torch.tensor([0.1, 0.2, 0.3]), rivals)
+    assert len(ax.collections) == 2
+    assert len(ax.lines) == 2  # the table, and the mean
 
 
-def test_a_ring_is_square():
+def test_a_ring_is_square_and_starts_at_a_number():
     _, ax = viz.figure()
-    position_drawings.ring(ax, torch.tensor([[1.0, 0, 9], [0, 2, 9]]))
-    assert ax.get_xlim() == ax.get_ylim() == (-2.2, 2.2)
+    position_drawings.ring(ax, torch.tensor([[1.0, 0, 9], [0, 2, 9], [1, 1, 9]]), start=40, numbered=2)
+    assert ax.get_xlim() == ax.get_ylim() == (-2.8, 2.8)
+    assert texts(ax) == {"40", "41"}
