@@ -19,13 +19,13 @@ from course_lib.tokenizers.wordpiece import WordPiece
 from course_lib.viz import PALETTE, curves, heatmap
 
 BUDGETS = {
-    "table_steps": Budget("steps of training at the round table", cpu=400, gpu=1000, smoke=3),
+    "table_steps": Budget("steps of training at the round table", cpu=400, smoke=3),
     "sentences": Budget("sentences to choose a head on, and as many to test it on", cpu=60, gpu=300, smoke=8),
     "groups": Budget("section 6: sentences in groups of four; groups to choose a head on", cpu=120, gpu=300, smoke=4),
     "test_groups": Budget("section 6: groups to test the head on", cpu=60, gpu=300, smoke=4),
     "each": Budget("section 7: sentences for each sense of a word", cpu=6, smoke=2),
     "words": Budget("words of two senses to choose heads on, and as many to test them on", cpu=7, smoke=2),
-    "draws": Budget("draws of random heads, for each number of heads", cpu=20, gpu=50, smoke=2),
+    "draws": Budget("draws of random heads, for each number of heads", cpu=20, smoke=2),
 }
 
 
@@ -168,47 +168,65 @@ def shares_of_cls(model: Bert, ids: Tensor, lengths: Tensor, head_contributions:
 
 
 def hidden_tokens(ids: Tensor, lengths: Tensor, seed: int) -> dict[str, Tensor]:
-    """Tokens of each text ``[CLS] words [SEP]``: name → (batch, length), True there; words are drawn at random.
-
-    One token, or nine words in ten, of which at least one is left.
-    """
+    """Tokens of each text ``[CLS] words [SEP]``: name → (batch, length), True there; words are drawn at random."""
     place = torch.arange(ids.shape[1], device=ids.device)
     word = words_of(ids, lengths)
     drawn = torch.rand(ids.shape, generator=torch.Generator().manual_seed(seed)).to(ids.device).masked_fill(~word, -1)
     rank = drawn.argsort(dim=1, descending=True).argsort(dim=1)  # 0 is drawn first
-    most = torch.minimum((0.9 * (lengths - 2)).round(), lengths - 3)
     return {
         "[CLS]": (place == 0).expand_as(word),
         "one word": word & (rank == 0),
-        "nine words in ten": word & (rank < most[:, None]),
     }
 
 
+@contextlib.contextmanager
+def louder(model: Bert, tokens: Tensor) -> Iterator[None]:
+    """Inside the ``with`` block each weight is divided by 1 − w, where w is what the query gives to ``tokens``.
+
+    That is what masking these tokens, (batch, length), does to the weights of the others. Here they keep theirs.
+    """
+
+    def grow(_module: nn.Module, _inputs: tuple, weights: Tensor) -> Tensor:
+        w = (weights * tokens[:, None, None]).sum(dim=-1, keepdim=True)
+        return weights / (1 - w).clamp_min(1e-3)
+
+    with contextlib.ExitStack() as hooks:
+        for block in model.stack.blocks:
+            hooks.enter_context(block.attention.weights.register_forward_hook(grow))
+        yield
+
+
 @torch.no_grad()
-def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> tuple[float, float]:
-    """How far the words' last hidden states move, 1 − cosine, if the values of ``hidden`` (batch, length) are 0, and if
-    its keys are masked, so that the weights of the other keys sum to 1.
+def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> tuple[float, float, float]:
+    """How far the words' last hidden states move, 1 − cosine, if the values of ``hidden`` (batch, length) are 0; if its
+    keys are masked, so that the weights of the other keys sum to 1; and if all grow as much and nothing is hidden.
     """
     before = recorded(model, "blocks", ids, lengths)[-1]  # (batch, length, d)
     with values_hidden(model, hidden):
         without_value = recorded(model, "blocks", ids, lengths)[-1]
     seen = (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]) & ~hidden
     without_key = recorded(model, "blocks", ids, seen)[-1]  # the encoder takes a mask as well as lengths
+    with louder(model, hidden):
+        grown = recorded(model, "blocks", ids, lengths)[-1]
     asked = words_of(ids, lengths) & ~hidden
-    by_value, by_key = (
+    by_value, by_key, by_growing = (
         (1 - nn.functional.cosine_similarity(before, after, dim=-1))[asked].mean().item()
-        for after in (without_value, without_key)
+        for after in (without_value, without_key, grown)
     )
-    return by_value, by_key
+    return by_value, by_key, by_growing
 
 
 @contextlib.contextmanager
-def attention_even(model: Bert) -> Iterator[None]:
-    """Inside the ``with`` block each head gives the same weight to all keys that a query may see."""
+def attention_even(model: Bert, but_first: bool = False) -> Iterator[None]:
+    """Inside the ``with`` block each head gives the same weight to all keys that a query may see.
+
+    If ``but_first``, the first key, [CLS], keeps its weight, and the others share the rest.
+    """
 
     def even(_module: nn.Module, _inputs: tuple, weights: Tensor) -> Tensor:
-        seen = (weights > 0).float()
-        return seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
+        kept = weights * (torch.arange(weights.shape[-1], device=weights.device) == 0) * but_first
+        seen = ((weights > 0) & (kept == 0)).float()
+        return kept + (1 - kept.sum(dim=-1, keepdim=True)) * seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
 
     with contextlib.ExitStack() as hooks:
         for block in model.stack.blocks:
@@ -221,10 +239,13 @@ def scores_without_patterns(model: Bert, part: "Senses") -> dict[str, Tensor]:
     """How often the same sense is nearer, (sentences), if all words are read alike: by every head, or without any."""
     with attention_even(model):
         states = recorded(model, "blocks", part.ids, part.lengths)  # layers + 1 times (sentences, length, d)
+    with attention_even(model, but_first=True):
+        with_sink = recorded(model, "blocks", part.ids, part.lengths)[-1]
     word = words_of(part.ids, part.lengths)[..., None]
     first = (states[0] * word).sum(dim=1) / word.sum(dim=1)  # (sentences, d)
     found = {
         "all heads even": states[-1][torch.arange(len(first)), part.place],
+        "all heads even, but [CLS] keeps its weight": with_sink[torch.arange(len(first)), part.place],
         "no encoder, the mean of the words' first vectors": first,
     }
     return {name: nearer(vectors, part.same, part.other).cpu() for name, vectors in found.items()}
@@ -275,15 +296,16 @@ def in_both_orders(first: dict[str, Tensor], nouns: list[tuple[str, str]], seed:
     lines = []
     for name, each in first.items():
         once = {
-            "the same noun": (each[:, 0] != each[:, 1]).float(),
-            "the first place": each[:, 0] * each[:, 1],
-            "the second place": (1 - each[:, 0]) * (1 - each[:, 1]),
+            "the same noun both times": (each[:, 0] != each[:, 1]).float(),
+            "both times the first place": each[:, 0] * each[:, 1],
+            "both times the second": (1 - each[:, 0]) * (1 - each[:, 1]),
         }
         told = []
         for what, pairs in once.items():
             low, high = interval_over_nouns(pairs, nouns, seed)
-            told.append(f"{what} {pairs.mean():.2f} ({low:.2f} to {high:.2f})")
-        lines.append(f"{name}, in both orders: {', '.join(told)}")
+            interval = f" ({pairs.mean():.2f}: {low:.2f} to {high:.2f})" if pairs.any() else ""
+            told.append(f"{what} {int(pairs.sum())}{interval}")
+        lines.append(f"{name}, of {len(each)} pairs in both orders: {', '.join(told)}")
     return "\n".join(lines)
 
 
@@ -447,7 +469,7 @@ def draw_preferences(ax: Axes, often: Tensor) -> None:
 def draw_kept(
     ax: Axes, lines: dict[str, tuple], alone: tuple[int, float, str], with_all: float, counts: Sequence[int]
 ) -> None:
-    """Scores of some heads only: two lines as `curves` takes them, the second with a band of draws; one mark ``alone``,
+    """Scores of some heads only: lines as `curves` takes them, the second with a band of draws; one mark ``alone``,
     and the score of all heads.
     """
     curves(ax, lines, x="heads kept, of 72", y="same sense is nearer", legend=None)
@@ -480,5 +502,5 @@ def draw_costs(ax: Axes, means: Tensor, limits: Tensor, heads: int = 12) -> None
     for layer in layers[1:]:
         ax.axvline(heads * layer - 0.5, color="#808080", linewidth=0.8)
     ax.set_xticks([heads * (layer + 0.5) - 0.5 for layer in layers], [f"layer {layer}" for layer in layers])
-    ax.set(xlabel="the removed head", ylabel="the score falls by", xlim=(-1, len(means)))
+    ax.set(xlabel="the removed head, 0 to 11 in each layer", ylabel="the score falls by", xlim=(-1, len(means)))
     ax.legend(loc="upper right")

@@ -131,10 +131,9 @@ def test_even_weights_are_even_over_the_tokens():
     torch.testing.assert_close(even[1, 0, 0], torch.tensor([0.5, 0.5, 0, 0]))
 
 
-def test_hidden_tokens_are_one_in_each_text_or_nine_words_in_ten():
+def test_hidden_tokens_are_one_in_each_text():
     lengths = torch.tensor([6, 4])
     hidden = lesson.hidden_tokens(torch.zeros(2, 6, dtype=torch.long), lengths, 0)
-    assert hidden.pop("nine words in ten").sum(dim=1).tolist() == [3, 1]  # one word is left
     for tokens in hidden.values():
         assert tokens.sum(dim=1).tolist() == [1, 1]
     assert lesson.words_of(torch.zeros(2, 6), lengths)[hidden["one word"]].all()
@@ -146,6 +145,12 @@ def test_attention_is_even_and_comes_back():
     with lesson.attention_even(model):
         even = recorded(model, "attention", ids, lengths)[-1]  # (2, 3, 8, 8)
     torch.testing.assert_close(even, lesson.even_weights(ids, lengths).expand(2, 3, 8, 8))
+    with lesson.attention_even(model, but_first=True):
+        even = recorded(model, "attention", ids, lengths)[0]
+    torch.testing.assert_close(even[..., 0], before[..., 0])
+    torch.testing.assert_close(even.sum(dim=-1), torch.ones(2, 3, 8))
+    torch.testing.assert_close(even[1, :, :, 1], even[1, :, :, 5])
+    assert not even[1, :, :, 6:].any()
     torch.testing.assert_close(recorded(model, "attention", ids, lengths)[0], before)
 
 
@@ -155,10 +160,27 @@ def test_hidden_tokens_move_the_words_and_nothing_hidden_moves_none():
         block.attention.qkv.weight.mul_(50)  # fresh weights are small: nothing would move
         block.attention.output.weight.mul_(50)
     hidden = lesson.hidden_tokens(ids, lengths, 0)
-    by_value, by_key = lesson.moved(model, ids, lengths, hidden["[CLS]"])
-    assert min(by_value, by_key) > 1e-3
-    assert by_value != by_key
+    found = lesson.moved(model, ids, lengths, hidden["[CLS]"])
+    assert min(found) > 1e-3
+    assert len(set(found)) == 3
     assert max(lesson.moved(model, ids, lengths, torch.zeros(3, 8, dtype=torch.bool))) < 1e-5
+
+
+def test_hidden_and_all_others_louder_is_masked():
+    model, ids, lengths = encoder(), torch.randint(20, (2, 6)), torch.tensor([6, 5])
+    tokens = torch.zeros(2, 6, dtype=torch.bool)
+    tokens[:, 2] = True
+    seen = (torch.arange(6) < lengths[:, None]) & ~tokens
+    with lesson.louder(model, tokens), lesson.values_hidden(model, tokens):
+        found = model(ids, lengths)
+    torch.testing.assert_close(found[:, :5], model(ids, seen)[:, :5], atol=1e-5, rtol=1e-4)
+
+
+def test_the_nouns_of_pairs_are_counted():
+    nouns = [("king", "boy"), ("queen", "lady"), ("king", "man")]
+    told = lesson.in_both_orders({"near": torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])}, nouns, 0)
+    assert told.startswith("near, of 3 pairs in both orders: the same noun both times 2 (0.67: ")
+    assert told.endswith(", both times the second 0")
 
 
 def test_a_short_value_lowers_the_share():
