@@ -33,15 +33,16 @@ NETWORKS = {
 
 
 def copiers() -> Rows:
-    """Bits that pass through 4 + 4 numbers, by number of symbols: as long as in the lesson, and four times."""
-    for steps, seed in product((400, 1600), (100, 101)):
+    """Bits that pass through a state, by number of symbols: five trainings as in the lesson, two four times as long."""
+    trainings = [*product([400], range(5)), *product([1600], (100, 101))]
+    for (steps, seed), size in product(trainings, (64, 4)):
         runtime.seed(seed)
-        copier = lesson.Copier(4)
+        copier = lesson.Copier(size)
         batches = partial(tasks.copy, batch=64, lengths=range(1, 21))
         fit(copier, batches, steps=steps, lr=1e-2, schedule=cosine, seed=seed, progress=False)
         for length in (2, 4, 6, 8, 12, 16, 20):
             symbols, _ = tasks.copy(runtime.seed(seed + 1000), 500, range(length, length + 1))
-            yield "4 + 4", steps, seed, f"{length} symbols", lesson.bits_that_pass(copier, symbols)
+            yield f"{size} + {size}", steps, seed, f"{length} symbols", lesson.bits_that_pass(copier, symbols)
 
 
 def rates() -> Rows:

@@ -340,15 +340,22 @@ def draw_watched(axes: Sequence[Axes], watched: Mapping[str, Mapping]) -> None:
 
 
 def draw_bits(ax: Axes, lengths: Sequence[int], passed: Mapping[str, Sequence[float]]) -> None:
-    """Bits that pass against bits offered, {name: bits for each length}; dotted: the stored runs of 1600 batches."""
+    """Bits that pass against bits offered, {name: bits for each length}.
+
+    Of stored runs: a band, the range of those of 400 batches; dotted, the mean of those of 1600.
+    """
     offered = [3 * length for length in lengths]
     runs = stored_runs("recurrent", "copiers")
-    longer = torch.tensor([runs["4 + 4", 1600, f"{length} symbols"] for length in lengths])  # (lengths, trainings)
     lines = {name: (offered, bits) for name, bits in passed.items()}
     viz.curves(ax, lines, x="bits offered (3 a symbol)", y="bits that pass")
-    (alone,) = [line for line in ax.get_lines() if line.get_label() == "4 + 4"]
-    ax.plot(offered, longer.mean(dim=1), ":", color=alone.get_color())
-    ax.text(offered[-1], 6, "dotted: 4 + 4 after 1600 batches, stored", ha="right", color="#666666")
+    for line in ax.get_lines():
+        if (name := line.get_label(), 1600, "2 symbols") in runs:
+            short, long = (
+                torch.tensor([runs[name, steps, f"{length} symbols"] for length in lengths]) for steps in (400, 1600)
+            )  # (lengths, trainings)
+            ax.fill_between(offered, short.amin(dim=1), short.amax(dim=1), color=line.get_color(), alpha=0.25, lw=0)
+            ax.plot(offered, long.mean(dim=1), ":", color=line.get_color())
+    ax.text(offered[-1], 1.5, "stored: band, five trainings; dotted, 1600 batches", ha="right", color="#666666")
     ax.plot([0, offered[-1]], [0, offered[-1]], color="#666666", linestyle="--")
     ax.text(offered[-1] / 3, offered[-1] / 2, "dashed: all pass", ha="right", color="#666666")
     ax.set(ylim=(0, 63), xticks=offered)

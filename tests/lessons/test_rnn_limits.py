@@ -1,5 +1,7 @@
 """Sentences with a blank, tables of counts, weights set by hand."""
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -208,10 +210,16 @@ def test_bits_that_pass_are_three_less_the_cross_entropy():
 
 def test_longer_runs_are_those_of_the_script():
     copiers = stored_runs("recurrent", "copiers")
-    assert {(name, steps) for name, steps, _ in copiers} == {("4 + 4", 400), ("4 + 4", 1600)}
-    for length in (6, 8, 12, 16, 20):  # as the lesson says: four times the training brings a little more
-        short, long = (max(copiers["4 + 4", steps, f"{length} symbols"]) for steps in (400, 1600))
-        assert short < long < 21
+    sizes = ("4 + 4", "64 + 64")
+    assert {(name, steps) for name, steps, _ in copiers} == {(name, steps) for name in sizes for steps in (400, 1600)}
+    for name, length in product(sizes, (6, 8, 12, 16, 20)):  # as the lesson says: four times the training brings more
+        short, long = (copiers[name, steps, f"{length} symbols"] for steps in (400, 1600))
+        assert max(short) < min(long)
+    ranges = {name: [f(copiers[name, 400, "20 symbols"]) for f in (len, min, max)] for name in sizes}
+    assert {name: [round(value) for value in found] for name, found in ranges.items()} == {
+        "4 + 4": [5, 6, 14],
+        "64 + 64": [5, 30, 32],
+    }
     assert max(max(values) for values in stored_runs("recurrent", "rates").values()) < 0.16  # as the lesson says
 
 
@@ -235,6 +243,10 @@ def test_what_the_lesson_quotes_of_more_beginnings_is_stored():
     clipping = stored_runs("recurrent", "clipping")
     ended = {name: sum(loss < 0.1 for loss in clipping[name, 300, "final loss"]) for name, _, _ in clipping}
     assert ended == {"free": 0, "clipped": 18, "matched rate": 18}
+    steps = [torch.tensor(clipping[name, 300, "mean step"]) for name in ("matched rate", "clipped")]
+    ratios = steps[0] / steps[1]
+    assert [round(ratios.min().item(), 2), round(ratios.max().item(), 1)] == [0.63, 1.8]
+    assert ((ratios - 1).abs() < 0.1).sum() == 7
     final = [torch.tensor(clipping[name, 300, "final loss"]) for name in ("clipped", "matched rate")]
     assert (final[0] < final[1]).all()
 
@@ -245,8 +257,9 @@ def test_drawings_show_every_run():
     assert [len(line.get_xdata()) for line in ax.get_lines()] == [2, 1, 2]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["two", "one"]
     _, ax = viz.figure()
-    lesson.draw_bits(ax, (2, 20), {"4 + 4 and attention": [6, 59], "4 + 4": [5, 14]})
-    assert len(ax.get_lines()) == 4
+    lesson.draw_bits(ax, (2, 20), {"4 + 4 and attention": [6, 59], "64 + 64": [6, 30], "4 + 4": [5, 14]})
+    assert len(ax.get_lines()) == 6
+    assert len(ax.collections) == 2
     _, ax = viz.figure()
     lesson.draw_stored_trainings(ax, 60)
     assert [text.get_text() for text in ax.texts][-2:] == ["6 of 10", "10 of 10"]
