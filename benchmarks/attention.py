@@ -2,7 +2,7 @@
 
     python benchmarks/attention.py translators longer scores hops
 
-trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About a quarter of an hour on
+trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About twenty minutes on
 one core.
 """
 
@@ -24,6 +24,7 @@ from course_lib.training import cosine, fit
 STEPS = 1200  # of each memory network
 FALLING = functools.partial(cosine, warmup=0.0, final=0.0)  # the translators' learning rate, as in the lesson
 LAST = "last state at every step"
+LOCATION = "location score"
 TRANSLATORS = ("source-blind", "RNN", LAST, "even look", "attention", "attention, bidirectional")
 
 
@@ -73,6 +74,17 @@ def by_place(model: nn.Module, pairs: Pairs, name: str, steps: int, seed: int) -
             yield name, steps, seed, f"{length} words, Spanish word {place + 1}", share
 
 
+def translator(name: str, words: tuple[int, int], seed: int) -> nn.Module:
+    """One of the `TRANSLATORS`, or with a location score, untrained."""
+    score = lesson.EvenLook() if name in ("even look", LAST) else False
+    look = lesson.last_look if name == LAST else context_vector
+    runtime.seed(seed)
+    if name == LOCATION or "attention" in name:
+        score = Alignment("location" if name == LOCATION else "additive", 64, longest=24)
+    model = RNNTranslator(*words, 64, attention=score, look=look, bidirectional="bidirectional" in name)
+    return Blind(model) if name == "source-blind" else model
+
+
 def translators() -> Rows:
     """Wrong next words by construction and length, and by the Spanish word's place; three seeds, as in the lesson."""
     train, test = load_pairs()
@@ -80,13 +92,7 @@ def translators() -> Rows:
     passive = lesson.has_passive(test)
     for seed in (100, 101, 102):
         for name in TRANSLATORS:
-            score = lesson.EvenLook() if name in ("even look", LAST) else False
-            look = lesson.last_look if name == LAST else context_vector
-            runtime.seed(seed)
-            if "attention" in name:
-                score = Alignment("additive", 64, longest=24)
-            model = RNNTranslator(*words, 64, attention=score, look=look, bidirectional="bidirectional" in name)
-            model = trained(Blind(model) if name == "source-blind" else model, train, 300, seed)
+            model = trained(translator(name, words, seed), train, 300, seed)
             for construction, rows in (("actives", ~passive), ("passives", passive), ("all", passive | ~passive)):
                 for length, share in by_length(model, test, rows):
                     yield name, 300, seed, f"{construction} {length}", share
@@ -95,19 +101,17 @@ def translators() -> Rows:
 
 
 def longer() -> Rows:
-    """Ten times the steps: wrong next words by length, in the actives of the test set."""
+    """Ten times the steps: wrong next words by construction and length, and by the Spanish word's place."""
     train, test = load_pairs()
     words = len(train.source_words), len(train.target_words)
-    for seed in (100, 101, 102):
-        for name in ("source-blind", "RNN", "even look", "attention"):
-            score = lesson.EvenLook() if name == "even look" else False
-            runtime.seed(seed)
-            if name == "attention":
-                score = Alignment("additive", 64, longest=24)
-            model = RNNTranslator(*words, 64, attention=score)
-            model = trained(Blind(model) if name == "source-blind" else model, train, 3000, seed)
-            for length, share in by_length(model, test, ~lesson.has_passive(test)):
-                yield name, 3000, seed, f"actives {length}", share
+    passive = lesson.has_passive(test)
+    for name in ("source-blind", "RNN", LAST, "even look", "attention", LOCATION):
+        for seed in (100, 101, 102):
+            model = trained(translator(name, words, seed), train, 3000, seed)
+            for construction, rows in (("actives", ~passive), ("passives", passive)):
+                for length, share in by_length(model, test, rows):
+                    yield name, 3000, seed, f"{construction} {length}", share
+            yield from by_place(model, test, name, 3000, seed)
 
 
 def scores() -> Rows:

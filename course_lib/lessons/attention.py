@@ -271,12 +271,14 @@ def thin_lines(ax: Axes, stored: dict, construction: str, steps: int) -> None:
 
 
 def mark_apart(ax: Axes) -> None:
-    """Looks of their own for two translators that would share marker and dashes with others."""
+    """Looks of their own for translators that would share marker and dashes with others."""
     for line in ax.get_lines():
         if line.get_label() == "even look":
             line.set(color=viz.PALETTE[3], marker="X", linestyle=(0, (1, 1.5)))
         elif line.get_label() == "attention, bidirectional":
             line.set(color=viz.PALETTE[6], marker="P", linestyle=(0, (6, 1.5)))
+        elif line.get_label() == "location score":
+            line.set(marker="s", linestyle=(0, (3, 1, 1, 1)))
 
 
 def name_lines(ax: Axes, thin: str = "") -> None:
@@ -289,12 +291,14 @@ def name_lines(ax: Axes, thin: str = "") -> None:
     ax.legend(lines, names, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.6)
 
 
-def stored_gains(stored: dict, lengths: Sequence[int], steps: int, run: int = 0) -> dict[int, list[float]]:
-    """`gains_by_place` of one stored start, for some lengths of the English sentence."""
+def stored_gains(
+    stored: dict, lengths: Sequence[int], steps: int, run: int = 0, name: str = "RNN"
+) -> dict[int, list[float]]:
+    """`gains_by_place` of one stored start of a network, for some lengths of the English sentence."""
     found: dict[int, list[float]] = {length: [] for length in lengths}
     for length, gained in found.items():
-        while ("RNN", steps, group := f"{length} words, Spanish word {len(gained) + 1}") in stored:
-            gained.append(stored["source-blind", steps, group][run] - stored["RNN", steps, group][run])
+        while (name, steps, group := f"{length} words, Spanish word {len(gained) + 1}") in stored:
+            gained.append(stored["source-blind", steps, group][run] - stored[name, steps, group][run])
     return found
 
 

@@ -115,8 +115,9 @@ def test_named_scores(name):
 
 def test_what_is_stored_is_complete():
     longer = stored_runs("attention", "longer")
-    for name in ("source-blind", "RNN", "attention"):
+    for name in ("source-blind", "RNN", "last state at every step", "even look", "attention", "location score"):
         assert all(mean == mean for mean in lesson.stored_means(longer, name, "actives", steps=3000))
+        assert len(lesson.stored_gains(longer, (23,), steps=3000, run=2, name=name)[23]) == lesson.LAST_PLACE
     scores = stored_runs("attention", "scores")
     assert {name for name, _, _ in scores} == set(lesson.SCORES)
     assert {group for _, _, group in scores} == {"wrong"}
