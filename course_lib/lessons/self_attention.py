@@ -127,17 +127,17 @@ def with_even_attention(encoder: Bert) -> Bert:
     return even
 
 
-def nearest_is_right(vectors: Tensor, labels: Tensor, *groups: Tensor) -> Tensor:
-    """Leave one group out: 1 where the nearest vector of another group, by cosine, has the same label, else 0.
+def nearest_is_right(vectors: Tensor, labels: Tensor, *excluded: Tensor) -> Tensor:
+    """1 where the nearest vector, by cosine, among those that are not excluded has the same label, else 0.
 
-    vectors (n, d), labels (n), groups (n) → (n). Where several are equally near, the share of them with that label.
-    With several ways to group, a vector must be of another group in each.
+    vectors (n, d), labels (n), excluded (n) → (n): a vector with the same number in any of these is excluded.
+    Where several are equally near, the share of them with that label.
     In float64: the vectors of [CLS] are so alike that their cosines differ by less than float32 can tell.
     """
     lengths = vectors.double().norm(dim=-1, keepdim=True)
     unit = vectors.double() / lengths.clamp(min=1e-7)  # a vector that is 0 but for rounding stays so
     cosines = unit @ unit.T
-    for group in groups:
+    for group in excluded:
         cosines = cosines.masked_fill(group[:, None] == group, -2.0)
     nearest = cosines > cosines.amax(dim=-1, keepdim=True) - 1e-10
     same = labels[:, None] == labels
