@@ -325,7 +325,7 @@ turn = Exercise(
                 """
                 x.chunk(2, dim=-1) → (x[..., ::2], x[..., 1::2]) ; torch.cat → torch.stack ;
                     cos], dim=-1) → cos], dim=-1).flatten(-2)
-                    · The pairs are neighbours (2i, 2i + 1), as in the paper; here, as in Llama, a pair is (i, i + d/2).
+                    · A pair is (i, i + d/2), as in the Hugging Face code of Llama, not (2i, 2i + 1), as in the paper.
                 cos - second * sin, first * sin + second * cos → cos + second * sin, second * cos - first * sin
                     · It turns the other way round: the minus belongs to the first half, first · cos − second · sin.
                 cos - second → cos + second

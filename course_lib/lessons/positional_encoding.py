@@ -128,8 +128,8 @@ def weight_by_distance(attention_weights: Tensor, places: range) -> Tensor:
     return torch.stack(rows).mean(dim=0)
 
 
-def stopped_hand(q: Tensor, k: Tensor, hand: int, longest: int, base: float = 10_000.0) -> Tensor:
-    r"""What stopping one rotary hand changes in the scores: beyond ``longest`` places it stands as it does there.
+def stopped_hand(q: Tensor, k: Tensor, hand: int, longest: int, at: int, base: float = 10_000.0) -> Tensor:
+    r"""What stopping one rotary hand changes in the scores: beyond ``longest`` places it stands as at distance ``at``.
 
     At a distance whose angle is α the hand gives along · cos α + across · sin α to the score, before the division.
     q, k (…, length, d) before they are turned; the hand is the pair (hand, hand + d/2) → (…, length, length)
@@ -138,7 +138,7 @@ def stopped_hand(q: Tensor, k: Tensor, hand: int, longest: int, base: float = 10
     other = hand + d // 2
     distance = torch.arange(q.shape[-2], device=q.device)[:, None] - torch.arange(k.shape[-2], device=q.device)
     angle = base ** (-2 * hand / d) * distance
-    stopped = angle.clamp(max=longest * base ** (-2 * hand / d))
+    stopped = torch.where(distance > longest, at * base ** (-2 * hand / d), angle)
     q_a, q_b = q[..., hand, None], q[..., other, None]  # (…, length, 1)
     k_a, k_b = k[..., None, :, hand], k[..., None, :, other]  # (…, 1, length)
     along, across = q_a * k_a + q_b * k_b, q_a * k_b - q_b * k_a
@@ -146,14 +146,14 @@ def stopped_hand(q: Tensor, k: Tensor, hand: int, longest: int, base: float = 10
 
 
 @contextlib.contextmanager
-def with_stopped_hands(model: nn.Module, hands: Iterable[int], longest: int) -> Iterator[None]:
-    """Inside the ``with`` block these rotary hands of every head and block stand still beyond a distance."""
+def with_stopped_hands(model: nn.Module, hands: Iterable[int], longest: int, at: int) -> Iterator[None]:
+    """Inside the ``with`` block these hands of every head stand, beyond ``longest`` places, as at distance ``at``."""
     layers = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
     kept = [layer.alibi for layer in layers]
 
     def stop(layer: MultiHeadAttention, inputs: tuple) -> None:  # the change is added to the scores, as a bias is
         q, k, _ = layer._project(inputs[0], None)
-        change = sum((stopped_hand(q, k, hand, longest) for hand in hands), torch.zeros(()))
+        change = sum((stopped_hand(q, k, hand, longest, at) for hand in hands), torch.zeros(()))
         layer.alibi = lambda *_: change.expand(*q.shape[:2], q.shape[2], k.shape[2])
 
     hooks = [layer.register_forward_pre_hook(stop) for layer in layers]

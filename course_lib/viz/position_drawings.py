@@ -108,8 +108,7 @@ def accuracy_by_place(
 ) -> None:
     """A panel for each distance, from half of the training length on; broken where that ends.
 
-    accuracies: name → (models, places, distances). A line is the mean over the models of a kind, a band their range;
-    a point is the mean of the places from p to √2 p.
+    accuracies: name → (models, places, distances). A line is one model, a point the mean of the places p to √2 p.
     """
     longest = next(iter(accuracies.values())).shape[1]
     starts = [round(trained / 2 * 2 ** (n / 2)) for n in range(1 + int(2 * math.log2(2 * longest / trained)))]
@@ -122,11 +121,9 @@ def accuracy_by_place(
             means = torch.stack([by_place[:, start:end, i].mean(dim=1) for start, end in spans], dim=1)
             gap = torch.full((len(means), 1), math.nan)
             means = torch.cat([means[:, :inside], gap, means[:, inside:]], dim=1)
-            width = 1.4 + 0.8 * (len(accuracies) - 1 - index)  # what lies under another line can be seen
-            style = look(kind, index) | {"linewidth": width, "markersize": 4 + width}
-            ax.plot(middles, means.mean(dim=0), label=kind, **style)
-            lowest, highest = means.min(dim=0).values, means.max(dim=0).values
-            ax.fill_between(middles, lowest, highest, color=style["color"], alpha=0.2, linewidth=0)
+            width = 1 + 0.6 * (len(accuracies) - 1 - index)  # what lies under another line can be seen
+            style = look(kind, index) | {"linewidth": width, "markersize": 3 + width}
+            ax.plot(middles, means.T, label=[kind] + ["_"] * (len(means) - 1), **style)
         ax.axhline(1 / 8, label="chance", **look("chance"))
         ax.axvline(trained, label="training length", color="#808080", linestyle=":")
         ax.set(xscale="log", ylim=(0, 1.05), xlabel="position in the text (log scale)")
@@ -136,7 +133,7 @@ def accuracy_by_place(
         ax.minorticks_off()
     axes[0].set_ylabel("accuracy")
     handles, labels = axes[0].get_legend_handles_labels()
-    title = "mean of the trainings (band: their range)"
+    title = "a line for each training"
     axes[0].figure.legend(
         handles, labels, loc="outside upper center", ncols=7, fontsize=9, columnspacing=1, title=title
     )

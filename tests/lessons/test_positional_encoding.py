@@ -70,15 +70,16 @@ def test_shared_phases_keep_what_columns_have_in_common(length):
     assert not torch.allclose(waves[0], waves[2], atol=0.1)
 
 
-def test_a_stopped_hand_stands_as_at_the_longest_distance():
+@pytest.mark.parametrize("at", [10, 3, 17])
+def test_a_stopped_hand_stands_as_at_one_distance(at):
     q, k = torch.randn(2, 1, 1, 1, 8, generator=generator()).double().expand(2, 1, 1, 30, 8)  # alike at all places
     rotary = Rotary(8, 30)
     scores = rotary(q) @ rotary(k).transpose(-2, -1) / 8**0.5
-    stopped = scores + sum(stopped_hand(q, k, hand, 10) for hand in range(4))
+    stopped = scores + sum(stopped_hand(q, k, hand, 10, at) for hand in range(4))
     for distance in range(30):
-        wanted = scores[0, 0, min(distance, 10), 0]  # the query at this place, the key at 0
+        wanted = scores[0, 0, at if distance > 10 else distance, 0]  # the query at this place, the key at 0
         assert stopped[0, 0].diagonal(-distance).tolist() == pytest.approx([wanted.item()] * (30 - distance), abs=1e-5)
-    one = stopped_hand(q, k, 3, 10)[0, 0]
+    one = stopped_hand(q, k, 3, 10, at)[0, 0]
     assert one.tril(-11).abs().max() > 0
     assert (one.tril() - one.tril(-11)).abs().max() < 1e-9
 
@@ -89,13 +90,13 @@ def test_a_hand_is_stopped_inside_the_block_only():
     x = torch.randn(2, 30, 16, generator=generator())
     with torch.no_grad():
         before = model(x)
-        with with_stopped_hands(model, [], 10):
+        with with_stopped_hands(model, [], 10, 10):
             assert torch.allclose(model(x), before, atol=1e-5)
-        with with_stopped_hands(model, [0], 30):
+        with with_stopped_hands(model, [0], 30, 5):
             assert torch.allclose(model(x), before, atol=1e-5)
-        with with_stopped_hands(model, [0, 1], 10):
+        with with_stopped_hands(model, [0, 1], 10, 10):
             stopped = model(x)
-        with pytest.raises(ZeroDivisionError), with_stopped_hands(model, [0, 1], 10):
+        with pytest.raises(ZeroDivisionError), with_stopped_hands(model, [0, 1], 10, 10):
             1 / 0  # noqa: B018
         assert torch.equal(model(x), before)
     assert torch.allclose(stopped[:, :11], before[:, :11], atol=1e-5)

@@ -56,7 +56,7 @@ def test_accuracy_by_place_breaks_where_training_ends():
     [line] = [line for line in axes[0].lines if line.get_label() == "one"]
     assert [x for x, y in zip(*line.get_data(), strict=True) if y != y] == [32]
     assert [round(x) for x in line.get_xdata()] == [19, 27, 32, 38, 54]
-    assert len(axes[0].lines) == 2 + 2  # one for each kind, chance and the training length
+    assert len(axes[0].lines) == 3 + 1 + 2  # one for each model, chance and the training length
     assert axes[0].get_legend_handles_labels()[1] == ["one", "two", "chance", "training length"]
     assert [text.get_text() for text in axes[0].figure.legends[0].texts] == ["one", "two", "chance", "training length"]
 
