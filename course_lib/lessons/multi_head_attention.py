@@ -179,41 +179,22 @@ def hidden_tokens(ids: Tensor, lengths: Tensor, seed: int) -> dict[str, Tensor]:
     }
 
 
-@contextlib.contextmanager
-def louder(model: Bert, tokens: Tensor) -> Iterator[None]:
-    """Inside the ``with`` block each weight is divided by 1 − w, where w is what the query gives to ``tokens``.
-
-    That is what masking these tokens, (batch, length), does to the weights of the others. Here they keep theirs.
-    """
-
-    def grow(_module: nn.Module, _inputs: tuple, weights: Tensor) -> Tensor:
-        w = (weights * tokens[:, None, None]).sum(dim=-1, keepdim=True)
-        return weights / (1 - w).clamp_min(1e-3)
-
-    with contextlib.ExitStack() as hooks:
-        for block in model.stack.blocks:
-            hooks.enter_context(block.attention.weights.register_forward_hook(grow))
-        yield
-
-
 @torch.no_grad()
-def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> tuple[float, float, float]:
-    """How far the words' last hidden states move, 1 − cosine, if the values of ``hidden`` (batch, length) are 0; if its
-    keys are masked, so that the weights of the other keys sum to 1; and if all grow as much and nothing is hidden.
+def moved(model: Bert, ids: Tensor, lengths: Tensor, hidden: Tensor) -> tuple[float, float]:
+    """How far the words' last hidden states move, 1 − cosine, if the values of ``hidden`` (batch, length) are 0; and if
+    its keys are masked, so that the weights of the other keys sum to 1.
     """
     before = recorded(model, "blocks", ids, lengths)[-1]  # (batch, length, d)
     with values_hidden(model, hidden):
         without_value = recorded(model, "blocks", ids, lengths)[-1]
     seen = (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]) & ~hidden
     without_key = recorded(model, "blocks", ids, seen)[-1]  # the encoder takes a mask as well as lengths
-    with louder(model, hidden):
-        grown = recorded(model, "blocks", ids, lengths)[-1]
     asked = words_of(ids, lengths) & ~hidden
-    by_value, by_key, by_growing = (
+    by_value, by_key = (
         (1 - nn.functional.cosine_similarity(before, after, dim=-1))[asked].mean().item()
-        for after in (without_value, without_key, grown)
+        for after in (without_value, without_key)
     )
-    return by_value, by_key, by_growing
+    return by_value, by_key
 
 
 @contextlib.contextmanager
@@ -271,8 +252,15 @@ def nouns_instead(sentences: list[str]) -> list[str]:
 
 
 def five_cases(rows: Sequence[dict], sentences: list[str], places: Tensor) -> dict[str, tuple[list[str], Tensor]]:
-    """The sentences with pronouns, with nouns instead, and `reflexives`: name → sentences, places."""
-    cases = {"pronoun": (sentences, places), "noun instead": (nouns_instead(sentences), places)}
+    """The sentences with pronouns, with nouns instead, and `reflexives`: name → sentences, places.
+
+    A sentence that has the noun instead already, as *the man*, is left out there.
+    """
+    new = [i for i, text in enumerate(sentences) if not set(text.split()) & set(NOUNS_INSTEAD.values())]
+    cases = {
+        "pronoun": (sentences, places),
+        "noun instead": (nouns_instead([sentences[i] for i in new]), places[:, new]),
+    }
     made, where = reflexives(rows, both_match=False)
     cases["himself, one matches"] = (made, torch.tensor(where, device=places.device) + 1)
     made, where = reflexives(rows)
@@ -490,7 +478,12 @@ def draw_intervals(ax: Axes, each: dict[str, Tensor], limits: dict[str, tuple[fl
         ax.errorbar(share, row, xerr=[[share - low], [high - share]], fmt="o", color=PALETTE[0], capsize=4)
     ax.axvline(0.5, color="#808080", linestyle="--")
     ax.set_yticks(range(len(each)), [f"{name}  {each[name].mean():.2f}" for name in each])
-    ax.set(xlim=(0, 1.05), ylim=(len(each) - 0.5, -0.5), xlabel="with 95 % intervals; dashed: a coin", title=title)
+    ax.set(
+        xlim=(0, 1.05),
+        ylim=(len(each) - 0.5, -0.5),
+        xlabel="share of sentences, 95 % intervals; dashed: a coin",
+        title=title,
+    )
 
 
 def draw_costs(ax: Axes, means: Tensor, limits: Tensor, heads: int = 12) -> None:
