@@ -202,9 +202,15 @@ def encode_story(facts: Sequence[str], question: str, words: tokenizers.Vocabula
     return encode_stories([". ".join(facts)], [question], words, FACTS, LONGEST)
 
 
-def newest_movement(story: str) -> int:
-    """The number of the last fact of a story in which somebody moves, counted from 0."""
-    return max(i for i, fact in enumerate(story.split(". ")) if re.search(r"(?:went|moved|walked) to", fact))
+def newest_movement(story: str, but: int = -1) -> int:
+    """The number of the last fact of a story in which somebody moves, counted from 0; the fact ``but`` is left out."""
+    moves = [i for i, fact in enumerate(story.split(". ")) if re.search(r"(?:went|moved|walked) to", fact)]
+    return max(i for i in moves if i != but)
+
+
+def newest_with(facts: Sequence[str], word: str) -> int:
+    """The number of the last fact that has this word, counted from 0."""
+    return max(i for i, fact in enumerate(facts) if word in fact.split())
 
 
 def newest_movement_of(story: str, fact: int) -> int:
@@ -332,7 +338,7 @@ def name_scores(ax: Axes) -> None:
     small = [Line2D([], [], color="#222222", marker=marker, markersize=4, linestyle="") for marker in START_MARKS]
     ax.legend(
         [large, tuple(small)],
-        ["here", "three other starts"],
+        ["here", "three other starts, a mark each"],
         handler_map={tuple: HandlerTuple(ndivide=None)},
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
@@ -375,7 +381,7 @@ def draw_alignment(ax: Axes, weights: Tensor, pairs: Pairs, row: int, links: tup
     """The weights of one pair with its true links: squares are sure, circles possible. weights (m, n) or larger"""
     source, target = pairs.sources[row], pairs.targets[row]
     weights = weights[: len(target), : len(source)]
-    viz.heatmap(ax, weights, target, source, title, x="English", y="Spanish", largest=1, bar=False, numbers=False)
+    viz.heatmap(ax, weights, target, source, title, "English", "right Spanish word", 1, bar=False, numbers=False)
     for places, marker in zip(links, LINK_MARKS.values(), strict=True):
         x, y = [i for i, _ in places], [j for _, j in places]
         ax.scatter(x, y, 80, marker=marker, facecolors="none", edgecolors=viz.PALETTE[1], linewidths=1.5)

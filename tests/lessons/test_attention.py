@@ -176,7 +176,7 @@ def test_pictures_of_scores_and_starts():
     lesson.draw_scores(left, {"dot": 0.1, "cosine": 0.3}, {("dot", 200, "wrong"): [0.1, 0.2]})
     assert [label.get_text() for label in left.get_yticklabels()] == ["dot", "cosine"]
     lesson.name_scores(left)
-    assert [text.get_text() for text in left.get_legend().get_texts()] == ["here", "three other starts"]
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["here", "three other starts, a mark each"]
     lesson.draw_starts(right, {("2 hops, softmax", 1200, "two facts"): [0.4, 0.9]}, "two facts", guess=0.4)
     assert sum(len(dots.get_offsets()) for dots in right.collections) == 2
 
@@ -193,6 +193,8 @@ def test_stories():
     assert (asked > 0).sum() == 4
     assert lesson.newest_place("joe went to the office. anna moved to the garden. joe took the milk") == "garden"
     assert lesson.newest_movement("joe went to the office. anna moved to the garden. joe took the milk") == 1
+    assert lesson.newest_movement("joe went to the office. anna moved to the garden. joe took the milk", but=1) == 0
+    assert lesson.newest_with(["joe took the milk", "joe put down the milk", "joe took the apple"], "milk") == 1
     assert lesson.newest_movement_of("joe went to the office. anna moved to the garden. joe took the milk", 2) == 0
     assert lesson.newest_movement_of("joe went to the office. anna took the milk", 1) == -1
     needed, newest, of_person = lesson.fact_numbers(two)
