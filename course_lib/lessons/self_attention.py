@@ -144,11 +144,11 @@ def nearest_is_right(vectors: Tensor, labels: Tensor, *excluded: Tensor) -> Tens
     return (nearest & same).sum(dim=-1) / nearest.sum(dim=-1)
 
 
-# What is broken in each of the sixty sentences, in their order.
+# What is broken in each of the sixty sentences, in their order; one name for *law* and *laws*.
 OBJECTS = (
     *("vase", "window", "cup", "mirror", "plate", "bottle", "lamp", "glass", "toy", "legs", "pencil", "eggs"),
     *("record", "time", "mark", *["record"] * 4, "streak", *["record"] * 4),
-    *("law", "rules", "limit", "contract", "treaty", "promise", "code", "agreement", "laws", "rules", "oath", "terms"),
+    *("law", "rules", "limit", "contract", "treaty", "promise", "code", "agreement", "law", "rules", "oath", "terms"),
     *("news", "news", "story", "news", "scandal", "news", "news", "story", "news", "news", "story", "news"),
     *("silence", "silence", "ice", "spell", "monotony", "silence", "ice", "tension", "quiet", "silence"),
     *("deadlock", "boredom"),

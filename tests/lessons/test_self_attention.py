@@ -110,7 +110,8 @@ def test_even_attention_changes_a_copy():
 def test_each_object_stands_in_its_sentence():
     sentences = data.load("broke", "test", quiet=True)["sentence"]
     for name, sentence in zip(OBJECTS, sentences, strict=True):
-        assert name in sentence.rstrip(".").replace("'", " ").split(" broke the ")[1].split()
+        words = sentence.rstrip(".").replace("'", " ").split(" broke the ")[1].split()
+        assert name in words or f"{name}s" in words  # "laws" is the object "law"
 
 
 def test_an_rnn_waits_longer_the_longer_the_text():
