@@ -276,25 +276,28 @@ def nouns_of(sentences: list[str], places: Tensor) -> list[tuple[str, str]]:
     return [(text.split()[m], text.split()[o]) for text, m, o in zip(sentences, meant, other, strict=True)]
 
 
-def in_both_orders(first: dict[str, Tensor], nouns: list[tuple[str, str]], seed: int) -> str:
-    """Which noun is preferred in both orders of a pair, *the king … the boy* and *the boy … the king*.
+def in_both_orders(first: dict[str, Tensor], nouns: list[tuple[str, str]], seed: int) -> dict[str, dict[str, str]]:
+    """Which noun is preferred in both orders of a pair, *the king … the boy* and *the boy … the king*: a table.
 
-    first: name → (pairs, orders), 1 where the noun in the first place is preferred; nouns: of each pair.
+    first: name → (pairs, orders), 1 where the noun in the first place is preferred; nouns: of each pair. A row for each
+    name, shares of the pairs with their intervals; then what three rules would give.
     """
-    lines = []
+    columns = ("same noun twice", "first place twice", "second place twice")
+    table = {}
     for name, each in first.items():
-        once = {
-            "the same noun both times": (each[:, 0] != each[:, 1]).float(),
-            "both times the first place": each[:, 0] * each[:, 1],
-            "both times the second": (1 - each[:, 0]) * (1 - each[:, 1]),
-        }
+        found = (
+            (each[:, 0] != each[:, 1]).float(),
+            each[:, 0] * each[:, 1],
+            (1 - each[:, 0]) * (1 - each[:, 1]),
+        )
         told = []
-        for what, pairs in once.items():
+        for pairs in found:
             low, high = interval_over_nouns(pairs, nouns, seed)
-            interval = f" ({pairs.mean():.2f}: {low:.2f} to {high:.2f})" if pairs.any() else ""
-            told.append(f"{what} {int(pairs.sum())}{interval}")
-        lines.append(f"{name}, of {len(each)} pairs in both orders: {', '.join(told)}")
-    return "\n".join(lines)
+            told.append(f"{pairs.mean():.2f} ({low:.2f} to {high:.2f})" if pairs.any() else "0")
+        table[name] = dict(zip(columns, told, strict=True))
+    rules = {"only the noun counts": "100", "only the first place counts": "010"}
+    table |= {rule: dict(zip(columns, shares, strict=True)) for rule, shares in rules.items()}
+    return table | {"a coin each time": dict(zip(columns, ("1/2", "1/4", "1/4"), strict=True))}
 
 
 def reflexives(rows: Sequence[dict], both_match: bool = True) -> tuple[list[str], list[list[int]]]:
@@ -462,7 +465,7 @@ def draw_kept(
     """
     curves(ax, lines, x="heads kept, of 72", y="same sense is nearer", legend=None)
     count, score, name = alone
-    ax.plot([count], [score], "*", markersize=13, color="black", label=name)
+    ax.plot([count], [score], "*", markersize=15, color="black", fillstyle="none", linestyle="none", label=name)
     ax.axhline(with_all, color="black", linestyle=":", label="all 72 heads")
     ax.axhline(0.5, color="#808080", linestyle="--", label="chance")
     ax.fill_between([], [], color=ax.lines[1].get_color(), alpha=0.3, label="band: lowest to highest draw")

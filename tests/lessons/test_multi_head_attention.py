@@ -186,8 +186,10 @@ def test_hidden_and_divided_by_1_minus_w_is_masked():
 def test_the_nouns_of_pairs_are_counted():
     nouns = [("king", "boy"), ("queen", "lady"), ("king", "man")]
     told = lesson.in_both_orders({"near": torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])}, nouns, 0)
-    assert told.startswith("near, of 3 pairs in both orders: the same noun both times 2 (0.67: ")
-    assert told.endswith(", both times the second 0")
+    assert told["near"]["same noun twice"].startswith("0.67 (")
+    assert told["near"]["first place twice"].startswith("0.33 (")
+    assert told["near"]["second place twice"] == "0"
+    assert list(told["only the first place counts"].values()) == ["0", "1", "0"]
 
 
 def test_a_short_value_lowers_the_share():
