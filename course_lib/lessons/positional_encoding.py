@@ -35,33 +35,13 @@ def look_back_head(symbols: int, d: int, back: int, sharpness: float) -> tuple[T
     return W_Q, W_K, W_V
 
 
-def smooth_twin(table: Tensor, noise: Tensor) -> Tensor:
-    r"""Random columns, each as smooth as its own column of a table, from noise. Both (length, d) → (length, d)
-
-    How alike neighbours in a column are is its autocorrelation at distance 1, c, after the column's mean is taken off;
-    it must lie between 0 and 1. With weights in proportion to $c^{2 (i-j)^2}$ two entries of the new column at a
-    distance k have the correlation $c^{k^2}$, on average, so neighbours have c.
-    """
-    centred = table - table.mean(dim=0)
-    alike = (centred[1:] * centred[:-1]).sum(dim=0) / centred.square().sum(dim=0)  # (d)
-    place = torch.arange(len(noise)).to(noise)
-    columns = []
-    for c, column in zip(alike, noise.T, strict=True):
-        weights = c ** (2 * (place[:, None] - place) ** 2)  # (length, length)
-        weights = weights / weights.norm(dim=1, keepdim=True)  # so that the variance stays 1
-        columns.append(weights @ column)
-    return torch.stack(columns, dim=1)
-
-
-def with_random_phases(table: Tensor, generator: torch.Generator, shared: bool = False) -> Tensor:
+def with_random_phases(table: Tensor, generator: torch.Generator) -> Tensor:
     """Each column keeps its spectrum, the strengths of all its waves; each wave is shifted by a random phase.
 
-    ``shared``: a wave is shifted by the same phase in all columns, so what columns have in common stays.
     table (length, d) → (length, d), with mean 0
     """
     waves = torch.fft.rfft(table - table.mean(dim=0), dim=0)  # (length // 2 + 1, d), complex
-    columns = 1 if shared else table.shape[1]
-    phases = 2 * math.pi * torch.rand(len(waves), columns, generator=generator).to(table)
+    phases = 2 * math.pi * torch.rand(waves.shape, generator=generator).to(table)
     phases[0] = 0  # the mean, and in an even length the fastest wave, are real
     if len(table) % 2 == 0:
         phases[-1] = 0

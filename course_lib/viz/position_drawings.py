@@ -153,16 +153,16 @@ def ring(ax: Axes, rows: Tensor, start: int = 0, numbered: int = 7) -> None:
     ax.set(xlabel="direction 1", ylabel="direction 2", title=f"MiniLM, places {start} to {start + len(rows) - 1}")
 
 
-def turns(ax: Axes, learned: tuple[Tensor, Tensor], rivals: Mapping[str, Sequence[tuple[Tensor, Tensor]]]) -> None:
+def turns(ax: Axes, learned: tuple[Tensor, Tensor], random: Sequence[tuple[Tensor, Tensor]]) -> None:
     """The turns of a step: places for a whole turn, and modulus, of a learned table and of random ones beside it.
 
     Dotted: the bounds of a fast turn, 60 places, that does not shrink, 0.98.
     """
     ax.scatter(*learned, facecolors="none", edgecolors=PALETTE[0], linewidths=2, s=90, label="MiniLM", zorder=3)
-    for index, (name, tables) in enumerate(rivals.items(), 1):
-        for i, table in enumerate(tables):
-            look_of = {"color": PALETTE[index], "marker": " s^v"[index], "alpha": 0.5}
-            ax.scatter(*table, **look_of, s=8, linewidths=0, label="_" if i else name)
+    for i, table in enumerate(random):
+        ax.scatter(
+            *table, color=PALETTE[1], marker="s", alpha=0.5, s=10, linewidths=0, label="_" if i else "random tables"
+        )
     ax.axhline(0.98, color="#808080", linestyle=":")
     ax.axvline(60, color="#808080", linestyle=":")
     ax.set_yscale("function", functions=(lambda y: y**6, lambda y: y.clip(0) ** (1 / 6)))  # most of it near 1
@@ -171,20 +171,18 @@ def turns(ax: Axes, learned: tuple[Tensor, Tensor], rivals: Mapping[str, Sequenc
     ax.set_yticks([0, 0.7, 0.8, 0.9, 0.98, 1], ["0", "0.7", "0.8", "0.9", "0.98", "1"])
     ax.set_xticks([6, 20, 60, 200, 600, 2000], ["6", "20", "60", "200", "600", "2000"])
     ax.minorticks_off()
-    legend = ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=2, fontsize=9, columnspacing=0.6)
-    for handle in legend.legend_handles[1:]:
-        handle.set(sizes=[20], alpha=1)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=2, fontsize=9, columnspacing=0.6)
 
 
-def unexplained_by_step(ax: Axes, steps: Sequence[int], learned: Tensor, rivals: Mapping[str, Tensor]) -> None:
-    """What steps leave unexplained: of a learned table (steps), and the range of rivals of a kind (tables, steps).
+def unexplained_by_step(ax: Axes, steps: Sequence[int], learned: Tensor, random: Tensor) -> None:
+    """What steps leave unexplained: of a learned table (steps), and the range of random ones (tables, steps).
 
     Colours are those of ``turns``.
     """
     ax.plot(steps, learned, color=PALETTE[0], marker="o", markersize=4)
-    for index, tables in enumerate(rivals.values(), 1):
-        lowest, highest = tables.min(dim=0).values, tables.max(dim=0).values
-        ax.fill_between(steps, lowest, highest, color=PALETTE[index], alpha=0.35, linewidth=0)
+    ax.fill_between(
+        steps, random.min(dim=0).values, random.max(dim=0).values, color=PALETTE[1], alpha=0.35, linewidth=0
+    )
     ax.axhline(1, **look("chance"))
     ax.set(xlabel="steps", ylabel="unexplained share of variance", xticks=[1, 5, 10, 15, 20], ylim=(0, None))
     ax.set_title("colours as in the middle;\ndashed: always the mean", fontsize=9)

@@ -71,15 +71,14 @@ def test_a_line_stands_where_the_hand_is_back():
 def test_turns_of_random_tables_share_one_name():
     _, ax = viz.figure()
     turns = (torch.tensor([6.0, 17.0]), torch.tensor([1.0, 0.9]))
-    position_drawings.turns(ax, turns, {"random twins": [turns, turns], "random phases": [turns]})
-    assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random twins", "random phases"]
+    position_drawings.turns(ax, turns, [turns, turns])
+    assert [text.get_text() for text in ax.get_legend().texts] == ["MiniLM", "random tables"]
 
 
-def test_what_a_step_leaves_unexplained_has_a_band_for_each_kind():
+def test_what_a_step_leaves_unexplained_of_random_tables_is_a_band():
     _, ax = viz.figure()
-    rivals = {"random twins": torch.rand(10, 3), "random phases": torch.rand(5, 3)}
-    position_drawings.unexplained_by_step(ax, range(1, 4), torch.tensor([0.1, 0.2, 0.3]), rivals)
-    assert len(ax.collections) == 2
+    position_drawings.unexplained_by_step(ax, range(1, 4), torch.tensor([0.1, 0.2, 0.3]), torch.rand(5, 3))
+    assert len(ax.collections) == 1
     assert len(ax.lines) == 2  # the table, and the mean
 
 
