@@ -355,11 +355,10 @@ def draw_bits(ax: Axes, lengths: Sequence[int], passed: Mapping[str, Sequence[fl
             )  # (lengths, trainings)
             ax.fill_between(offered, short.amin(dim=1), short.amax(dim=1), color=line.get_color(), alpha=0.25, lw=0)
             ax.plot(offered, long.mean(dim=1), ":", color=line.get_color())
-    note = "stored: band, five trainings; dotted, mean of two of 1600 batches"
-    ax.text(offered[-1], 1.5, note, ha="right", color="#666666")
     ax.plot([0, offered[-1]], [0, offered[-1]], color="#666666", linestyle="--")
     ax.text(offered[-1] / 3, offered[-1] / 2, "dashed: all pass", ha="right", color="#666666")
     ax.set(ylim=(0, 63), xticks=offered)
+    ax.set_title("stored: band, five trainings; dotted, mean of two of 1600 batches", fontsize=11)
 
 
 def milliseconds(lengths: Sequence[int], device: torch.device) -> dict[str, list[float]]:
