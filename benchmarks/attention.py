@@ -2,8 +2,7 @@
 
     python benchmarks/attention.py translators longer scores hops
 
-trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws. About twenty minutes on
-one core.
+trains and writes its rows of ``benchmarks/attention.csv``, which the lesson draws.
 """
 
 import functools

@@ -2,8 +2,7 @@
 
     python benchmarks/recurrent.py copiers rates starts reach wide clipping
 
-trains and writes its rows of ``benchmarks/recurrent.csv``, which the lesson draws and quotes. About a quarter
-of an hour on one core.
+trains and writes its rows of ``benchmarks/recurrent.csv``, which the lesson draws and quotes.
 """
 
 import math
